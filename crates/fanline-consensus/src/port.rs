@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-/// Id of a node: a random number of one incarnation of its log, so that a node that lost its log is another one.
+/// Id of a node in a group: [`Wal::member`](crate::wal::Wal::member), a random number. A node that lost its log, or
+/// maybe a vote, is another one. Messages to the node that it was must not reach it.
 pub type NodeId = u64;
 
 /// Number of outputs that must be synced, in order.
@@ -61,8 +62,15 @@ pub enum Output {
         /// Index of the last committed entry.
         index: u64,
     },
+    /// The state of a group that has applied all entries up to an index, which it has, answers a read.
+    Read {
+        /// The number that [`Group::read`] returned.
+        id: u64,
+        /// The index.
+        index: u64,
+    },
     /// The leader has changed. If this node was the leader, its pending proposals may or may not be committed
-    /// later.
+    /// later, and its pending reads get no answer.
     Leader {
         /// The leader, if known.
         node: Option<NodeId>,
@@ -89,9 +97,15 @@ pub struct Members {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// This node does not lead the group, or has lost contact with the majority.
+    /// This node does not lead the group, has lost contact with the majority, or cannot write its log.
     #[error("this node is not the leader")]
     NotLeader,
+    /// Too many bytes are not committed. Propose again later.
+    #[error("too many bytes are not committed")]
+    Busy,
+    /// The command exceeds [`ENTRY_BYTES_MAX`](crate::wal::limits::ENTRY_BYTES_MAX).
+    #[error("the command is too long")]
+    TooLong,
     /// An earlier change of members, or the first entry of this leader, is not committed yet.
     #[error("an earlier change is not committed")]
     Pending,
@@ -129,8 +143,15 @@ pub trait Group {
     /// Proposes a command. It is committed when [`Output::Commit`] reaches the returned index in the same term.
     ///
     /// # Errors
-    /// [`Refused::NotLeader`].
+    /// [`Refused::NotLeader`], [`Refused::Busy`], [`Refused::TooLong`].
     fn propose(&mut self, command: &[u8]) -> Result<u64, Refused>;
+
+    /// Begins a read that sees everything that was committed anywhere before. Returns the number of the
+    /// [`Output::Read`] after which the caller's state answers it.
+    ///
+    /// # Errors
+    /// [`Refused::NotLeader`], [`Refused::Pending`].
+    fn read(&mut self) -> Result<u64, Refused>;
 
     /// Handles a message of another node.
     ///
@@ -141,8 +162,14 @@ pub trait Group {
     /// Reports that all outputs up to a token are synced.
     fn synced(&mut self, token: Token);
 
-    /// Reports the time, which must not go back. Call it every few milliseconds.
+    /// Reports the time. Call it every few milliseconds. A clock that jumps costs time, and neither entries nor reads.
     fn tick(&mut self, now: Duration);
+
+    /// Reports whether the log accepts writes, which a full disk or a failed sync prevents. While it does not, the
+    /// group steps back: it refuses proposals, ignores messages, and starts no election, and a leader asks another
+    /// voter to take over. If the log refused an output, the caller keeps it and all later ones until the log
+    /// accepts it. A log that failed never does; the node must restart.
+    fn set_writable(&mut self, is_writable: bool);
 
     /// Changes the members in two steps, each committed by a majority of the old and the new voters.
     ///
@@ -163,10 +190,11 @@ pub trait Group {
     fn entry(&self, index: u64) -> Option<Entry<'_>>;
 
     /// Removes the entries up to a committed index, because a snapshot on the disk contains their effects. Returns
-    /// whether there were any.
+    /// whether there were any; false also while the log cannot be written.
     fn compact(&mut self, index: u64) -> bool;
 
     /// Replaces the entries up to an index by a snapshot of another node, which is on the disk. `note` is that
-    /// node's. Returns false if this node has these entries already; then the snapshot has no effect.
+    /// node's. Returns false if this node has these entries already, or cannot write its log; then the snapshot has
+    /// no effect.
     fn install(&mut self, index: u64, term: u64, note: &[u8]) -> bool;
 }

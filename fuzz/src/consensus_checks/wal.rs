@@ -203,7 +203,8 @@ fn state(wal: &Wal<MemoryDisk>) -> (u64, Vec<LaneState>) {
 fn use_log(disk: &MemoryDisk, wal: &mut Wal<MemoryDisk>, recovery: &Recovery, is_forged: bool) {
     let lanes: Vec<_> = wal.lanes().collect();
     for lane in lanes {
-        wal.reset(lane).expect("accepted");
+        wal.reset(lane, wal.member(lane) % 1000 + 1)
+            .expect("accepted");
     }
     wal.accept_losses();
     for index in 1..=20 {

@@ -14,6 +14,9 @@ pub(super) enum Packet {
     PreVoteGranted,
     /// Asks a voter to start an election in the next term.
     StartElection(Term),
+    /// Asks whether the receiver knows of no later term, with the number of the question.
+    Confirm(Term, u64),
+    Confirmed(Term, u64),
     /// A message of the library. A vote call of a transfer is not ignored for the sake of a leader.
     Raft {
         message: Message,
@@ -91,6 +94,12 @@ pub(super) fn write(packet: &Packet, entry_at: impl Fn(u64) -> Option<Vec<u8>>) 
             out.push(3);
             put(&mut out, term.get());
         }
+        Packet::Confirm(term, round) | Packet::Confirmed(term, round) => {
+            let is_question = matches!(packet, Packet::Confirm(..));
+            out.push(if is_question { 8 } else { 9 });
+            put(&mut out, term.get());
+            put(&mut out, *round);
+        }
         Packet::Raft {
             message,
             is_transfer,
@@ -150,6 +159,8 @@ pub(super) fn read(from: NodeId, bytes: &[u8]) -> Option<(Packet, Vec<Vec<u8>>)>
         2 => Packet::PreVoteGranted,
         3 => Packet::StartElection(Term::new(take(&mut rest)?)),
         4..=7 => read_message(from, *kind, &mut rest, &mut stored)?,
+        8 => Packet::Confirm(Term::new(take(&mut rest)?), take(&mut rest)?),
+        9 => Packet::Confirmed(Term::new(take(&mut rest)?), take(&mut rest)?),
         _ => return None,
     };
     rest.is_empty().then_some((packet, stored))

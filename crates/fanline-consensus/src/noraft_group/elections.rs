@@ -19,7 +19,9 @@ use crate::port::{MessageError, Token};
 #[derive(Debug)]
 pub(super) struct Elections {
     settings: Settings,
+    /// The time that passed, and the clock that measured it, which may jump.
     now: Duration,
+    clock: Duration,
     random: u64,
     /// Time at which a follower asks for pre-votes, or a leader sends a heartbeat.
     due: Duration,
@@ -33,7 +35,7 @@ pub(super) struct Elections {
     granted: BTreeSet<NodeId>,
     /// The term for which a leader asked this node to start an election.
     transfer: Option<u64>,
-    /// Whether this leader has lost contact with the majority.
+    /// Whether this leader has lost contact with the majority, or waits for a sync for too long.
     pub is_suspended: bool,
 }
 
@@ -42,6 +44,7 @@ impl Elections {
         let mut elections = Elections {
             settings,
             now,
+            clock: now,
             random: settings.seed | 1,
             due: now,
             heard: BTreeMap::new(),
@@ -67,6 +70,10 @@ impl Elections {
         self.due = self.now + delay;
     }
 
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+
     /// Returns the leader of a term, if known.
     pub(super) fn leader_of(&self, term: u64) -> Option<u64> {
         let leader = self.leader.filter(|(_, of, _)| *of == term);
@@ -85,8 +92,15 @@ impl Elections {
 }
 
 impl NoraftGroup {
-    pub(super) fn tick_elections(&mut self, now: Duration) {
-        self.elections.now = self.elections.now.max(now);
+    pub(super) fn tick_elections(&mut self, clock: Duration) {
+        // While a clock goes back, no time passes. Without this, all timers would wait until it caught up.
+        self.elections.now += clock.saturating_sub(self.elections.clock);
+        self.elections.clock = clock;
+        let now = self.elections.now;
+        self.check_log(now);
+        if !self.log_state.is_writable {
+            return;
+        }
         if self.node.role().is_leader() {
             self.elections.leads_since.get_or_insert(now);
             self.check_contacts();
@@ -96,6 +110,7 @@ impl NoraftGroup {
             } else if now >= self.elections.due {
                 self.node.heartbeat();
                 self.take_actions(&[]);
+                self.ask_for_confirmation();
             }
             return;
         }
@@ -104,6 +119,7 @@ impl NoraftGroup {
         if now >= self.elections.due {
             self.elections.restart_timer(Role::Follower);
             self.elections.granted.clear();
+            self.withdraw_removal();
             if self.may_campaign() {
                 self.ask_peers();
                 self.campaign_if_granted();
@@ -112,7 +128,7 @@ impl NoraftGroup {
     }
 
     /// Whether a set of nodes, with this one, is a majority of the voters.
-    fn is_majority(&self, is_in: impl Fn(NodeId) -> bool) -> bool {
+    pub(super) fn is_majority(&self, is_in: impl Fn(NodeId) -> bool) -> bool {
         let config = self.node.config();
         let me = self.node.id();
         [&config.voters, &config.new_voters]
@@ -139,10 +155,11 @@ impl NoraftGroup {
             elections.now < at + elections.settings.election
         };
         let has_contact = self.is_majority(is_recent);
-        if self.elections.is_suspended && has_contact {
+        let is_well = has_contact && !self.log_state.is_stalled;
+        if self.elections.is_suspended && is_well {
             self.elections.due = self.elections.now;
         }
-        self.elections.is_suspended = !has_contact;
+        self.elections.is_suspended = !is_well;
     }
 
     fn may_campaign(&self) -> bool {
@@ -150,6 +167,23 @@ impl NoraftGroup {
         let me = self.node.id();
         let is_voter = config.voters.contains(&me) || config.new_voters.contains(&me);
         is_voter && !self.node.role().is_leader()
+    }
+
+    /// Removes the entry that removes this node from the voters, and all later ones, from the memory if no leader
+    /// commits them.
+    ///
+    /// This node led when it wrote them, and did not count for them. The other nodes may lack them, and need
+    /// its vote for an election in which this node may not take part with its longer log.
+    fn withdraw_removal(&mut self) {
+        let (index, _) = self.last_config(u64::MAX);
+        if self.may_campaign() || index <= self.commit {
+            return;
+        }
+        let before = self.last_config(index - 1).1;
+        let me = self.node.id();
+        if before.voters.contains(&me) || before.new_voters.contains(&me) {
+            self.forget_entries(index);
+        }
     }
 
     /// Asks all peers for pre-votes.
@@ -175,6 +209,8 @@ impl NoraftGroup {
         let from = NodeId::new(from);
         match packet {
             Packet::PreVote(last) => self.answer_pre_vote(from, *last),
+            Packet::Confirm(term, round) => self.answer_confirm(from, *term, *round),
+            Packet::Confirmed(term, round) => self.take_confirmation(from, *term, *round),
             // A grant of an earlier question is as good: it only permits an election.
             Packet::PreVoteGranted
                 if self.may_campaign() && !self.elections.has_recent_leader() =>
@@ -236,6 +272,8 @@ impl NoraftGroup {
             } if *term == self.node.current_term() => {
                 self.elections.heard.insert(node, now);
                 let is_known = self.node.log().entries().contains(*last_position);
+                let confirmed = is_known.then_some(last_position.index.get());
+                self.flights.confirm(node, confirmed, now, &self.stored);
                 if is_known && self.hold.hold_reply(from, message, last_position.index) {
                     return Ok(());
                 }

@@ -46,6 +46,10 @@ impl Hold {
         self.last
     }
 
+    pub(super) fn synced_token(&self) -> Token {
+        self.synced
+    }
+
     pub(super) fn vote(&self) -> Token {
         self.vote
     }

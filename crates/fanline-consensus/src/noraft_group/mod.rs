@@ -2,15 +2,19 @@
 //!
 //! noraft decides elections, replication, and changes of members by joint consensus. It knows entries by their
 //! positions only, counts the leader's own entries before they are synced, and has no pre-vote, check-quorum, or
-//! transfer. This module adds these: it holds back messages until the votes and entries that they confirm are synced (`hold.rs`), and
-//! decides when a node may start an election (`elections.rs`).
+//! transfer. This module adds these: it holds back messages until the votes and entries that they confirm are synced (`hold.rs`),
+//! decides when a node may start an election (`elections.rs`), and steps back while the log cannot be written
+//! (`step_back.rs`).
 //!
 //! Not for large groups or logs yet: all entries above the floor are in memory, and a follower removes entries that
 //! the leader does not have one by one, with a round trip each.
 
 mod codec;
 mod elections;
+mod flight;
 mod hold;
+mod reads;
+mod step_back;
 #[cfg(test)]
 mod tests;
 
@@ -23,17 +27,23 @@ use noraft::{
 
 use crate::port::{Entry, Group, Members, MessageError, NodeId, Output, Refused, Token};
 use crate::wal::Vote;
+use crate::wal::limits::ENTRY_BYTES_MAX;
 use codec::Packet;
 use elections::Elections;
+use flight::Flights;
 use hold::Hold;
+use reads::Reads;
+use step_back::LogState;
 
-/// Maximum bytes of entries in one message, at least one entry. The rest follows after the answer.
-const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Maximum bytes of entries under way to a peer, at least one entry. The rest follows after the answer.
+pub const PEER_BYTES_MAX: usize = 1 << 20;
+/// Maximum bytes of entries that are not committed, at least one entry. More proposals are refused.
+pub const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
 
 /// Times of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Id of this node, not 0.
+    /// Id of this node, not 0: [`Wal::member`](crate::wal::Wal::member).
     pub node: NodeId,
     /// Interval between messages of an idle leader.
     pub heartbeat: Duration,
@@ -41,6 +51,10 @@ pub struct Settings {
     pub election: Duration,
     /// Seed of the drawn times.
     pub seed: u64,
+    /// Maximum bytes of entries under way to a peer: usually [`PEER_BYTES_MAX`].
+    pub peer_bytes_max: usize,
+    /// Maximum bytes of entries that are not committed: usually [`UNCOMMITTED_BYTES_MAX`].
+    pub uncommitted_bytes_max: usize,
 }
 
 /// The stored state of a group on a node.
@@ -65,6 +79,12 @@ pub struct NoraftGroup {
     outputs: VecDeque<Output>,
     hold: Hold,
     elections: Elections,
+    log_state: LogState,
+    flights: Flights,
+    reads: Reads,
+    /// Bytes of the entries that are not committed.
+    uncommitted_bytes: usize,
+    uncommitted_bytes_max: usize,
     /// The vote that was requested to be stored.
     vote: Vote,
     commit: u64,
@@ -72,8 +92,9 @@ pub struct NoraftGroup {
 }
 
 impl NoraftGroup {
-    /// Starts a node of a group. `founders` are the voters with which the group began; a node that joins a group
-    /// later, and whose log is empty, has none. Returns `None` if the stored entries are invalid.
+    /// Starts a node of a group. `founders` are the voters with which the group began. A node that is not one of
+    /// them and has an empty log, such as a founder that lost its disk, is no member until a leader adds it.
+    /// Returns `None` if the stored entries are invalid.
     ///
     /// A node whose lane of the log is not [intact](crate::wal::Condition::Intact) must not be started.
     pub fn start(
@@ -83,9 +104,14 @@ impl NoraftGroup {
         now: Duration,
     ) -> Option<Self> {
         let floor = LogPosition::new(Term::new(stored.floor.1), LogIndex::new(stored.floor.0));
+        let is_founder = founders.contains(&settings.node);
         let config = match stored.note.is_empty() {
             true => ClusterConfig {
-                voters: founders.iter().copied().map(noraft::NodeId::new).collect(),
+                voters: founders[..if is_founder { founders.len() } else { 0 }]
+                    .iter()
+                    .copied()
+                    .map(noraft::NodeId::new)
+                    .collect(),
                 ..ClusterConfig::new()
             },
             false => codec::read_config(&stored.note)?,
@@ -111,17 +137,23 @@ impl NoraftGroup {
             outputs: VecDeque::new(),
             hold: Hold::new(last.index.get()),
             elections: Elections::new(settings, now),
+            log_state: LogState::new(settings.election),
+            flights: Flights::new(settings.peer_bytes_max, settings.heartbeat * 2),
+            reads: Reads::default(),
+            uncommitted_bytes: 0,
+            uncommitted_bytes_max: settings.uncommitted_bytes_max,
             vote: stored.vote,
             commit: stored.floor.0,
             leader: (None, stored.vote.term),
         };
+        group.count_uncommitted();
         group.take_actions(&[]);
         Some(group)
     }
 
-    /// Whether this node leads, and is in contact with a majority.
+    /// Whether this node leads, is in contact with a majority, and can write its log.
     pub fn is_leader(&self) -> bool {
-        self.node.role().is_leader() && !self.elections.is_suspended
+        self.node.role().is_leader() && !self.elections.is_suspended && self.log_state.is_writable
     }
 
     /// Returns the current term.
@@ -216,7 +248,8 @@ impl NoraftGroup {
 
     fn append(&mut self, entries: &LogEntries, fresh: &[(u64, Vec<u8>)]) {
         let before = entries.prev_position().index.get();
-        self.stored.split_off(&(before + 1));
+        let replaced = self.stored.split_off(&(before + 1));
+        self.uncommitted_bytes -= replaced.values().map(Vec::len).sum::<usize>();
         self.hold.truncate(before);
         let token = self.hold.next_token();
         for (position, entry) in entries.iter_with_positions() {
@@ -228,6 +261,7 @@ impl NoraftGroup {
                 Some((_, bytes)) => bytes.clone(),
                 None => codec::write_entry(&entry, &[]),
             };
+            self.uncommitted_bytes += bytes.len();
             self.stored.insert(index, bytes.clone());
             self.outputs.push_back(Output::Append {
                 index,
@@ -244,20 +278,18 @@ impl NoraftGroup {
             Message::RequestVoteCall { .. } | Message::RequestVoteReply { .. } => self.hold.vote(),
             // Entries may leave before they are synced here, but nothing before the vote for this term.
             Message::AppendEntriesCall {
+                term,
                 commit_index,
                 entries,
                 ..
             } => {
                 *commit_index = LogIndex::new(commit_index.get().min(self.hold.durable()));
-                let mut bytes = 0;
-                let indices =
-                    entries.prev_position().index.get() + 1..=entries.last_position().index.get();
-                let count = indices.take_while(|index| {
-                    let is_more = bytes == 0 || bytes < MESSAGE_BYTES_MAX;
-                    bytes += self.stored.get(index).map_or(0, Vec::len);
-                    is_more
-                });
-                entries.truncate(count.count());
+                if !entries.is_empty() {
+                    let now = self.elections.now();
+                    let admitted = self.flights.admit(to, *term, entries, now, &self.stored);
+                    let Some(admitted) = admitted else { return };
+                    *entries = admitted;
+                }
                 self.hold.vote()
             }
             Message::AppendEntriesReply { .. } => self.hold.last_token(),
@@ -289,15 +321,18 @@ impl NoraftGroup {
     fn report(&mut self) {
         let commit = self.node.commit_index().get().min(self.hold.durable());
         if commit > self.commit {
+            let committed = self.stored.range(self.commit + 1..=commit);
+            self.uncommitted_bytes -= committed.map(|(_, bytes)| bytes.len()).sum::<usize>();
             self.commit = commit;
             self.outputs.push_back(Output::Commit { index: commit });
         }
         let term = self.term();
         let node = match self.node.role().is_leader() {
-            true => (!self.elections.is_suspended).then_some(self.node.id().get()),
+            true => self.is_leader().then_some(self.node.id().get()),
             false => self.elections.leader_of(term),
         };
         if self.leader != (node, term) {
+            self.reads.clear();
             self.leader = (node, term);
             self.outputs.push_back(Output::Leader { node, term });
         }
@@ -348,6 +383,7 @@ impl NoraftGroup {
         self.hold
             .note_append(last.min(self.hold.durable().max(index)));
         self.commit = self.commit.max(index);
+        self.count_uncommitted();
         self.outputs.push_back(Output::Compact {
             index,
             term,
@@ -355,6 +391,28 @@ impl NoraftGroup {
             token,
         });
         true
+    }
+
+    /// Removes the entries from an index on from the memory. The log replaces them with the next append.
+    fn forget_entries(&mut self, index: u64) {
+        let log = self.node.log();
+        let (config, mut entries) = (log.snapshot_config().clone(), log.entries().clone());
+        let count = index - 1 - entries.prev_position().index.get();
+        entries.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+        self.node = Node::restart(
+            self.node.id(),
+            self.node.current_term(),
+            self.node.voted_for(),
+            Log::new(config, entries),
+        );
+        self.stored.split_off(&index);
+        self.count_uncommitted();
+        self.hold.truncate(index - 1);
+    }
+
+    fn count_uncommitted(&mut self) {
+        let entries = self.stored.range(self.commit + 1..);
+        self.uncommitted_bytes = entries.map(|(_, bytes)| bytes.len()).sum();
     }
 
     fn config_is_committed(&self) -> bool {
@@ -371,15 +429,30 @@ impl Group for NoraftGroup {
         if !self.is_leader() {
             return Err(Refused::NotLeader);
         }
+        if command.len() >= ENTRY_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+        let bytes = self.uncommitted_bytes + command.len() + 1;
+        if self.uncommitted_bytes > 0 && bytes > self.uncommitted_bytes_max {
+            return Err(Refused::Busy);
+        }
         let index = self.node.propose_command().index.get();
         let bytes = codec::write_entry(&LogEntry::Command, command);
         self.take_actions(&[(index, bytes)]);
         Ok(index)
     }
 
+    fn read(&mut self) -> Result<u64, Refused> {
+        self.begin_read()
+    }
+
     fn deliver(&mut self, from: NodeId, bytes: &[u8]) -> Result<(), MessageError> {
         let (packet, stored) =
             codec::read(noraft::NodeId::new(from), bytes).ok_or(MessageError::Malformed)?;
+        // Any message may lead to a write. It may as well have been lost.
+        if !self.log_state.is_writable {
+            return Ok(());
+        }
         match packet {
             Packet::Raft {
                 message,
@@ -400,6 +473,14 @@ impl Group for NoraftGroup {
 
     fn tick(&mut self, now: Duration) {
         self.tick_elections(now);
+        self.report();
+    }
+
+    fn set_writable(&mut self, is_writable: bool) {
+        if self.log_state.is_writable && !is_writable {
+            self.hand_over();
+        }
+        self.log_state.is_writable = is_writable;
         self.report();
     }
 
@@ -471,7 +552,10 @@ impl Group for NoraftGroup {
     }
 
     fn compact(&mut self, index: u64) -> bool {
-        if index > self.commit || index <= self.node.log().snapshot_position().index.get() {
+        if !self.log_state.is_writable
+            || index > self.commit
+            || index <= self.node.log().snapshot_position().index.get()
+        {
             return false;
         }
         let config = self.last_config(index).1;
@@ -479,7 +563,8 @@ impl Group for NoraftGroup {
     }
 
     fn install(&mut self, index: u64, term: u64, note: &[u8]) -> bool {
-        let config = codec::read_config(note).filter(|_| index > self.commit);
+        let is_new = self.log_state.is_writable && index > self.commit;
+        let config = codec::read_config(note).filter(|_| is_new);
         config.is_some_and(|config| self.move_floor(index, Some(term), config))
     }
 }

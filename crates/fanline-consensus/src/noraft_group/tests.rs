@@ -18,6 +18,7 @@ struct Cluster {
     stored: BTreeMap<NodeId, Stored>,
     committed: BTreeMap<NodeId, u64>,
     needs_snapshot: Vec<NodeId>,
+    reads: Vec<(u64, u64)>,
 }
 
 fn settings(node: NodeId) -> Settings {
@@ -26,6 +27,8 @@ fn settings(node: NodeId) -> Settings {
         heartbeat: Duration::from_millis(50),
         election: Duration::from_millis(200),
         seed: node * 7919,
+        peer_bytes_max: 1000,
+        uncommitted_bytes_max: 5000,
     }
 }
 
@@ -113,6 +116,7 @@ impl Cluster {
                 self.committed.insert(node, index);
             }
             Output::NeedSnapshot { peer } => self.needs_snapshot.push(peer),
+            Output::Read { id, index } => self.reads.push((id, index)),
             Output::Leader { .. } => {}
         }
         if let Some(token) = done.filter(|_| !self.slow.contains(&node)) {
@@ -168,6 +172,46 @@ fn leader_counts_itself_only_after_its_own_sync() {
 }
 
 #[test]
+fn leader_with_a_full_disk_hands_over_and_follows_later() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let old = cluster.elect();
+    let term = cluster.group(old).term();
+    cluster.group(old).set_writable(false);
+    assert_eq!(cluster.group(old).propose(b"x"), Err(Refused::NotLeader));
+    cluster.settle();
+    let new = cluster.leader().expect("another leader at once");
+    assert_ne!(new, old);
+    let last = cluster.group(old).last();
+    let index = cluster.group(new).propose(b"x").unwrap();
+    cluster.pass(1000);
+    assert_eq!(cluster.committed(new), index);
+    assert_eq!(
+        (cluster.group(old).term(), cluster.group(old).last()),
+        (term, last),
+        "it has nothing to write"
+    );
+
+    cluster.group(old).set_writable(true);
+    cluster.pass(1000);
+    assert_eq!(
+        (cluster.leader(), cluster.committed(old)),
+        (Some(new), index)
+    );
+}
+
+#[test]
+fn leader_with_slow_syncs_hands_over() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let old = cluster.elect();
+    cluster.slow = vec![old];
+    cluster.group(old).propose(b"x").unwrap();
+    cluster.pass(100);
+    assert_eq!(cluster.leader(), Some(old));
+    cluster.pass(200);
+    assert!(cluster.leader().is_some_and(|new| new != old));
+}
+
+#[test]
 fn single_voter_commits_after_its_sync() {
     let mut cluster = Cluster::of(&[1]);
     let leader = cluster.elect();
@@ -219,6 +263,19 @@ fn leader_without_contact_refuses_and_another_one_is_elected() {
         (cluster.leader(), cluster.group(old).term()),
         (Some(new), term)
     );
+}
+
+#[test]
+fn clock_that_goes_back_does_not_stop_a_group() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    cluster.now = Duration::from_hours(1);
+    let old = cluster.elect();
+    cluster.now = Duration::ZERO;
+    cluster.cut = vec![old];
+    cluster.pass(1000);
+    assert!(!cluster.group(old).is_leader());
+    let new = cluster.elect();
+    assert_ne!(new, old);
 }
 
 #[test]
@@ -298,6 +355,63 @@ fn new_voter_is_a_learner_first() {
 }
 
 #[test]
+fn founder_that_lost_its_disk_returns_as_another_member() {
+    let founders = [1, 2, 3];
+    let mut cluster = Cluster::of(&founders);
+    let leader = cluster.elect();
+    let lost = if leader == 1 { 2 } else { 1 };
+    cluster.group(leader).propose(b"x").unwrap();
+    cluster.settle();
+    cluster.groups.remove(&lost);
+    cluster.add(lost + 10, &founders);
+    cluster.pass(2000);
+    assert_eq!(cluster.group(lost + 10).members(), Members::default());
+    assert_eq!(cluster.group(lost + 10).term(), 0, "no election");
+
+    let mut members = cluster.group(leader).members();
+    members.learners.push(lost + 10);
+    cluster.group(leader).change_members(&members).unwrap();
+    cluster.pass(200);
+    members.voters.retain(|node| *node != lost);
+    members.voters.append(&mut members.learners);
+    cluster.group(leader).change_members(&members).unwrap();
+    cluster.pass(200);
+    members.voters.sort_unstable();
+    assert_eq!(cluster.group(lost + 10).members(), members);
+    assert_eq!(cluster.committed(lost + 10), cluster.committed(leader));
+}
+
+/// A leader removed itself and restarted before the others had the entry that did. One of the others is gone; the rest
+/// needs this node's vote, and lacks its last entry.
+#[test]
+fn leader_that_removed_itself_does_not_prevent_an_election() {
+    let mut cluster = Cluster::of(&[1, 2, 3, 4]);
+    let leader = cluster.elect();
+    let mut members = cluster.group(leader).members();
+    members.voters.retain(|node| *node != leader);
+    let others = members.voters.clone();
+    let before = cluster.group(leader).last().0;
+    cluster.group(leader).change_members(&members).unwrap();
+    while cluster.group(leader).last().0 < before + 2 {
+        for node in 1..=4 {
+            if let Some(output) = cluster.group(node).poll_output() {
+                cluster.handle(node, output);
+            }
+        }
+    }
+    cluster.cut = others.clone();
+    cluster.settle();
+    assert_eq!(cluster.stored[&leader].entries.len() as u64, before + 2);
+    assert_eq!(cluster.group(others[1]).last().0, before + 1);
+    cluster.add(leader, &[1, 2, 3, 4]);
+    cluster.groups.remove(&others[0]);
+    cluster.cut.clear();
+    cluster.pass(3000);
+    let new = cluster.leader().expect("the change is completed");
+    assert_eq!(cluster.group(new).members().voters, others);
+}
+
+#[test]
 fn learner_does_not_count() {
     let mut cluster = Cluster::of(&[1, 2, 3]);
     cluster.add(4, &[]);
@@ -318,6 +432,74 @@ fn learner_does_not_count() {
         before,
         "the leader and the learner have it"
     );
+}
+
+#[test]
+fn entries_in_flight_and_uncommitted_ones_have_a_limit() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let first = cluster.committed(leader) + 1;
+    let mut count = 0;
+    while cluster.group(leader).propose(&[7; 99]).is_ok() {
+        count += 1;
+    }
+    assert_eq!(count, 50);
+    assert_eq!(cluster.group(leader).propose(&[7; 99]), Err(Refused::Busy));
+    let mut sent = BTreeMap::new();
+    let mut others = Vec::new();
+    while let Some(output) = cluster.group(leader).poll_output() {
+        match output {
+            Output::Send { to, bytes } => *sent.entry(to).or_insert(0) += bytes.len() / 100,
+            other => others.push(other),
+        }
+    }
+    assert!(
+        sent.values().all(|entries| (10..20).contains(entries)),
+        "{sent:?}"
+    );
+
+    // The messages are lost.
+    for output in others {
+        cluster.handle(leader, output);
+    }
+    cluster.pass(500);
+    assert_eq!(cluster.committed(leader), first + 49);
+    cluster.group(leader).propose(&[7; 99]).unwrap();
+    let too_long = vec![0; crate::wal::limits::ENTRY_BYTES_MAX];
+    let result = cluster.group(leader).propose(&too_long);
+    assert_eq!(result, Err(Refused::TooLong));
+}
+
+#[test]
+fn read_waits_for_a_majority_that_knows_no_later_term() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let index = cluster.committed(leader);
+    let read = cluster.group(leader).read().unwrap();
+    assert_eq!(cluster.group(leader).read(), Ok(read + 1));
+    cluster.settle();
+    assert_eq!(cluster.reads, [(read, index), (read + 1, index)]);
+    let other = if leader == 1 { 2 } else { 1 };
+    assert_eq!(cluster.group(other).read(), Err(Refused::NotLeader));
+
+    // The others elect a leader, of which the old one does not know.
+    cluster.cut = vec![leader];
+    let old = cluster.groups.remove(&leader).unwrap();
+    cluster.elect();
+    cluster.groups.insert(leader, old);
+    cluster.cut.clear();
+    cluster.reads.clear();
+    assert!(cluster.group(leader).is_leader());
+    cluster.group(leader).read().unwrap();
+    cluster.pass(500);
+    assert_eq!(cluster.reads, []);
+
+    // A single voter needs no others.
+    let mut cluster = Cluster::of(&[1]);
+    cluster.elect();
+    cluster.group(1).read().unwrap();
+    cluster.settle();
+    assert_eq!(cluster.reads, [(1, 1)]);
 }
 
 #[test]

@@ -24,8 +24,10 @@ pub(super) enum Kind {
     /// The end of a batch. Everything up to position `index` was synced before the batch was written.
     /// Segments below number `term` are not needed.
     Seal = 6,
-    /// The lane starts again as if it had never existed.
+    /// The lane starts again as if it had never existed, for the member `index` of its group.
     Reset = 7,
+    /// The lane belongs to the member `index` of its group.
+    Member = 8,
 }
 
 impl Kind {
@@ -38,6 +40,7 @@ impl Kind {
             5 => Kind::Compact,
             6 => Kind::Seal,
             7 => Kind::Reset,
+            8 => Kind::Member,
             _ => return None,
         })
     }
@@ -46,7 +49,7 @@ impl Kind {
         match self {
             Kind::Entry | Kind::Carried => ENTRY_BYTES_MAX,
             Kind::Compact => NOTE_BYTES_MAX,
-            Kind::Vote | Kind::Truncate | Kind::Seal | Kind::Reset => 0,
+            Kind::Vote | Kind::Truncate | Kind::Seal | Kind::Reset | Kind::Member => 0,
         }
     }
 }

@@ -67,6 +67,8 @@ pub(super) struct Lane {
     pub vote: Vote,
     pub floor: Floor,
     pub entries: BTreeMap<u64, Slot>,
+    /// The member that the lane belongs to since it was reset.
+    pub member: Option<u64>,
     /// Position of the frame that reset the lane.
     reset_at: u64,
 }
@@ -175,10 +177,12 @@ impl Lanes {
             Kind::Reset => {
                 self.remove(head.lane, ..);
                 *self.lane(head.lane) = Lane {
+                    member: Some(head.index),
                     reset_at: head.position,
                     ..Lane::default()
                 };
             }
+            Kind::Member => self.lane(head.lane).member = Some(head.index),
         }
     }
 

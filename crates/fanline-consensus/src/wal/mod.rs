@@ -69,7 +69,7 @@ pub type Position = u64;
 pub struct Options {
     /// The node whose log it is. The log of another node is refused.
     pub identity: Identity,
-    /// Random number for [`Wal::incarnation`], used if the log is created.
+    /// Random number for [`Wal::incarnation`], used if the log is created; not 0, and at most [`INDEX_MAX`].
     pub incarnation: u64,
     /// Secret random number, used if the log is created. It seeds the checksums, so that no payload can be
     /// taken for a frame.
@@ -169,6 +169,13 @@ impl<D: Disk> Wal<D> {
     /// [`Condition::Intact`].
     pub fn condition(&self, lane: u16) -> Condition {
         self.lanes.condition(lane)
+    }
+
+    /// Returns the number under which this node is a member of a lane's group: the incarnation of the log, or the
+    /// number of the lane's last [`reset`](Self::reset).
+    pub fn member(&self, lane: u16) -> u64 {
+        let member = self.lanes.get(lane).and_then(|lane| lane.member);
+        member.unwrap_or(self.origin.incarnation)
     }
 
     /// Returns the term and vote of a lane.
@@ -350,13 +357,18 @@ impl<D: Disk> Wal<D> {
         self.push(lane, Kind::Carried, index, term, payload)
     }
 
-    /// Starts a lane again as if it had never existed. The node then is a new member of the lane's group.
+    /// Starts a lane again as if it had never existed. The node then is another member of the lane's group, because
+    /// it has forgotten its votes; `member` is a random number that was never used before.
     /// When all lanes of the node were reset after a loss, call [`accept_losses`](Self::accept_losses).
     ///
     /// # Errors
+    /// [`WalError::Order`] if the number is 0, above [`INDEX_MAX`], or that of the member before;
     /// [`WalError::Busy`], [`WalError::Failed`], [`WalError::Lane`].
-    pub fn reset(&mut self, lane: u16) -> Result<Position, WalError> {
-        self.push(lane, Kind::Reset, 0, 0, &[])
+    pub fn reset(&mut self, lane: u16, member: u64) -> Result<Position, WalError> {
+        if member == 0 || member == self.member(lane) {
+            return Err(WalError::Order { lane });
+        }
+        self.push(lane, Kind::Reset, member, 0, &[])
     }
 
     /// Permits the log to remove segments with lost frames. Until then a restart finds the loss again, and
@@ -495,7 +507,7 @@ impl<D: Disk> Wal<D> {
         Ok(self.put(lane, kind, index, term, payload))
     }
 
-    /// Begins a segment, which states term, vote, and floor of each lane again.
+    /// Begins a segment, which states member, term, vote, and floor of each lane again.
     fn roll(&mut self, number: u32) {
         self.segments.push_back(Segment {
             head: SegmentHead {
@@ -511,9 +523,12 @@ impl<D: Disk> Wal<D> {
         let stated: Vec<_> = self
             .lanes
             .iter()
-            .map(|(lane, state)| (lane, state.vote, state.floor.clone()))
+            .map(|(lane, state)| (lane, state.member, state.vote, state.floor.clone()))
             .collect();
-        for (lane, vote, floor) in stated {
+        for (lane, member, vote, floor) in stated {
+            if let Some(member) = member {
+                self.put(lane, Kind::Member, member, 0, &[]);
+            }
             if vote != Vote::default() {
                 self.put(
                     lane,

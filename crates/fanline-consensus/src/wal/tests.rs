@@ -327,7 +327,12 @@ fn lost_frame_makes_all_lanes_suspect() {
         Condition::Suspect,
         "its vote may be the lost frame"
     );
-    wal.reset(4).unwrap();
+    let contradicts = Err(WalError::Order { lane: 4 });
+    assert_eq!(wal.reset(4, 0), contradicts);
+    assert_eq!(wal.reset(4, wal.incarnation()), contradicts, "same member");
+    wal.reset(4, 1234).unwrap();
+    assert_eq!(wal.reset(4, 1234), contradicts, "same member");
+    assert_eq!((wal.member(4), wal.member(200)), (1234, wal.incarnation()));
     assert_eq!(wal.condition(4), Condition::Intact);
     assert_eq!(
         (wal.last(4), wal.condition(200)),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fanline_consensus::port::NodeId;
 use fanline_engine::store::simulated_disk::Dice;
 
 /// A snapshot of a lane: index, term, and note of its floor. The state itself is not simulated.
@@ -12,6 +13,8 @@ pub(crate) type Snapshot = (u64, u64, Vec<u8>);
 pub(crate) struct Envelope {
     pub from: usize,
     pub to: usize,
+    /// Ids of sender and receiver in the group.
+    pub ids: (NodeId, NodeId),
     pub lane: u16,
     pub bytes: Vec<u8>,
     pub snapshot: Option<Snapshot>,
@@ -22,6 +25,8 @@ pub(crate) struct Envelope {
 pub(crate) struct Network {
     under_way: BTreeMap<(u64, u64), Envelope>,
     count: u64,
+    /// Bytes under way from a node to another one, for each lane.
+    bytes: BTreeMap<(usize, usize, u16), usize>,
     /// Pairs of sender and receiver that are cut.
     cuts: Vec<(usize, usize)>,
     /// One in how many messages is lost; 0 for none.
@@ -66,6 +71,7 @@ impl Network {
                 dice.below(6)
             };
             self.count += 1;
+            *self.bytes.entry(path(&envelope)).or_default() += envelope.bytes.len();
             self.under_way
                 .insert((now + 1 + delay as u64, self.count), envelope.clone());
         }
@@ -74,8 +80,21 @@ impl Network {
     /// Returns the messages that arrive until `now`.
     pub(crate) fn arrive(&mut self, now: u64) -> Vec<Envelope> {
         let later = self.under_way.split_off(&(now + 1, 0));
-        std::mem::replace(&mut self.under_way, later)
+        let arrived: Vec<_> = std::mem::replace(&mut self.under_way, later)
             .into_values()
-            .collect()
+            .collect();
+        for envelope in &arrived {
+            *self.bytes.entry(path(envelope)).or_default() -= envelope.bytes.len();
+        }
+        arrived
     }
+
+    /// Returns the most bytes of a lane that are under way between two nodes.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes.values().copied().max().unwrap_or(0)
+    }
+}
+
+fn path(envelope: &Envelope) -> (usize, usize, u16) {
+    (envelope.from, envelope.to, envelope.lane)
 }

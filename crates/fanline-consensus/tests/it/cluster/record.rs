@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use fanline_consensus::port::NodeId;
+
 /// Everything that was committed, acknowledged, or led so far.
 #[derive(Default)]
 pub(crate) struct Record {
     /// Entries, each with the term of the first node that applied it.
     committed: BTreeMap<(u16, u64), (u64, Vec<u8>)>,
-    leaders: BTreeMap<(u16, u64), usize>,
+    leaders: BTreeMap<(u16, u64), NodeId>,
     pub elections: usize,
     pub acknowledged: usize,
+    pub reads: usize,
 }
 
 /// The rule that a seed broke.
@@ -17,7 +20,7 @@ pub(crate) type Violation = String;
 
 impl Record {
     /// Election safety: a term has at most one leader.
-    pub(crate) fn lead(&mut self, lane: u16, term: u64, node: usize) -> Result<(), Violation> {
+    pub(crate) fn lead(&mut self, lane: u16, term: u64, node: NodeId) -> Result<(), Violation> {
         self.elections += 1;
         let leader = *self.leaders.entry((lane, term)).or_insert(node);
         match leader == node {

@@ -22,12 +22,20 @@ fn clusters_agree_and_lose_nothing() {
                 sum.acknowledged += summary.acknowledged;
                 sum.elections += summary.elections;
                 sum.committed += summary.committed;
+                sum.reads += summary.reads;
+                sum.stuck += summary.stuck;
+                sum.bytes_max = sum.bytes_max.max(summary.bytes_max);
             }
             Err(violation) => panic!("seed {seed}: {violation}"),
         }
     }
     println!("{sum:?}");
-    assert!(sum.acknowledged > 0 && sum.elections > 0);
+    assert!(
+        sum.stuck * 50 <= seeds(60).count().max(50),
+        "{} are stuck",
+        sum.stuck
+    );
+    assert!(sum.acknowledged > 0 && sum.reads > 0 && sum.elections > 0);
 }
 
 #[test]
@@ -54,6 +62,36 @@ fn vote_without_a_sync_is_found() {
 #[test]
 fn truncation_at_damage_is_found() {
     find(Bug::TruncateAtDamage);
+}
+
+#[test]
+fn repeated_sync_after_a_failed_one_is_found() {
+    find(Bug::RetryFailedSync);
+}
+
+#[test]
+fn acknowledgement_on_a_full_disk_is_found() {
+    find(Bug::IgnoreFullDisk);
+}
+
+#[test]
+fn returning_member_without_its_votes_is_found() {
+    find(Bug::KeepIdAfterLoss);
+}
+
+#[test]
+fn unlimited_flight_is_found() {
+    find(Bug::UnlimitedFlight);
+}
+
+#[test]
+fn read_without_a_round_is_found() {
+    find(Bug::ReadWithoutRound);
+}
+
+#[test]
+fn waiting_for_a_clock_is_found() {
+    find(Bug::WaitForClock);
 }
 
 #[test]
