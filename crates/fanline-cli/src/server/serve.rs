@@ -574,6 +574,7 @@ mod tests {
                 mqtt: None,
                 leafnodes: None,
                 cluster: None,
+                gateway: None,
             };
             startup_message(&addresses, Some(Path::new("/data/fanline")))
         };
