@@ -218,8 +218,14 @@ def uses_jetstream(stage: Stage):
         consumer = {"durable_name": "c", "ack_policy": "explicit"}
         api(client, "CONSUMER.DURABLE.CREATE.S.c", {"stream_name": "S", "config": consumer})
         inbox = client.subscribe("pulled")
-        client.publish("$JS.API.CONSUMER.MSG.NEXT.S.c", b'{"batch":1,"expires":20000000000}', "pulled")
-        message = client.next(inbox)
+
+        def pulled():
+            client.publish("$JS.API.CONSUMER.MSG.NEXT.S.c", b'{"batch":1,"expires":20000000000}', "pulled")
+            message = client.next(inbox)
+            # Interest in the requests of a new consumer may cross after the response to its creation.
+            return None if message.status == 503 else message
+
+        message = until(pulled, "no server has the consumer")
         equal((message.subject, message.payload), ("s.x", b"hello"), "the pulled message")
         client.publish(message.reply, b"+ACK")
         until(lambda: api(client, "CONSUMER.INFO.S.c")["num_ack_pending"] == 0, "the acknowledgement does not arrive")
