@@ -214,7 +214,13 @@ def uses_jetstream(stage: Stage):
         until(lambda: client.ask("$JS.API.INFO").status != 503, "no JetStream answers")
         config = {"name": "S", "subjects": ["s.>"], "storage": "memory", "placement": {"cluster": "west"}}
         api(client, "STREAM.CREATE.S", config)
-        equal(client.ask("s.x", b"hello").json()["seq"], 1, "the sequence of the message")
+
+        def stored():
+            answer = client.ask("s.x", b"hello")
+            # Interest in new subjects may cross after the response to the creation of their stream.
+            return None if answer.status == 503 else answer.json()
+
+        equal(until(stored, "no server has the stream")["seq"], 1, "the sequence of the message")
         consumer = {"durable_name": "c", "ack_policy": "explicit"}
         api(client, "CONSUMER.DURABLE.CREATE.S.c", {"stream_name": "S", "config": consumer})
         inbox = client.subscribe("pulled")
@@ -222,7 +228,7 @@ def uses_jetstream(stage: Stage):
         def pulled():
             client.publish("$JS.API.CONSUMER.MSG.NEXT.S.c", b'{"batch":1,"expires":20000000000}', "pulled")
             message = client.next(inbox)
-            # Interest in the requests of a new consumer may cross after the response to its creation.
+            # The same for the requests of a new consumer.
             return None if message.status == 503 else message
 
         message = until(pulled, "no server has the consumer")
