@@ -2,6 +2,7 @@
 
 pub mod compression;
 pub mod gateway;
+mod json;
 pub mod leaf;
 mod line;
 pub mod mqtt;

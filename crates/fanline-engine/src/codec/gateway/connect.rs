@@ -1,5 +1,6 @@
 //! The JSON of CONNECT on gateways.
 
+use crate::codec::json::{connect_line, parse_object};
 use serde::{Deserialize, Serialize};
 
 /// The CONNECT of a dialer.
@@ -38,18 +39,12 @@ impl std::fmt::Debug for GatewayConnect {
 impl GatewayConnect {
     /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // Without this check, serde would accept a list of values in the order of the fields.
-        let is_object = json.starts_with(b"{");
-        is_object.then(|| serde_json::from_slice(json).ok())?
+        parse_object(json)
     }
 
     /// Returns the whole CONNECT line.
     pub fn line(&self) -> Vec<u8> {
-        let mut line = b"CONNECT ".to_vec();
-        // Strings always serialize.
-        serde_json::to_writer(&mut line, self).unwrap_or_default();
-        line.extend_from_slice(b"\r\n");
-        line
+        connect_line(self)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The JSON of INFO on gateways.
 
+use crate::codec::json::{info_line, is_default, or_none, parse_object};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// The INFO of a gateway. Absent fields have their default, and unknown ones are ignored.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
@@ -64,21 +65,10 @@ const GOSSIP: u8 = 1;
 const INTEREST_BEGINS: u8 = 2;
 const INTEREST_ENDS: u8 = 3;
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-/// Some servers write an empty list as `null`.
-fn or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
 impl GatewayInfo {
     /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // Without this check, serde would accept a list of values in the order of the fields.
-        let is_object = json.starts_with(b"{");
-        is_object.then(|| serde_json::from_slice(json).ok())?
+        parse_object(json)
     }
 
     /// Returns what the INFO is about.
@@ -132,11 +122,7 @@ impl GatewayInfo {
 
     /// Returns the whole INFO line.
     pub fn line(&self) -> Vec<u8> {
-        let mut line = b"INFO ".to_vec();
-        // Strings and numbers always serialize.
-        serde_json::to_writer(&mut line, self).unwrap_or_default();
-        line.extend_from_slice(b" \r\n");
-        line
+        info_line(self)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The JSON of a leaf node's CONNECT.
 
+use crate::codec::json::{connect_line, or_none, parse_object};
 use serde::{Deserialize, Serialize};
 
 /// The CONNECT of a spoke.
@@ -55,26 +56,15 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// Some servers write an empty list as `null`.
-fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
 impl LeafConnect {
     /// Parses the JSON; `None` if it is not an object.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
-        // Without this check, serde would accept a list of values in the order of the fields.
-        let is_object = json.starts_with(b"{");
-        is_object.then(|| serde_json::from_slice(json).ok())?
+        parse_object(json)
     }
 
     /// Returns the whole CONNECT line.
     pub(crate) fn line(&self) -> Vec<u8> {
-        let mut line = b"CONNECT ".to_vec();
-        // Strings and numbers always serialize.
-        serde_json::to_writer(&mut line, self).unwrap_or_default();
-        line.extend_from_slice(b"\r\n");
-        line
+        connect_line(self)
     }
 }
 

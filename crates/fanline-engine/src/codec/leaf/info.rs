@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::PROTOCOL;
+use crate::codec::json::{info_line, or_none, parse_object};
 use crate::codec::nats::info::{ServerInfo, TlsInfo};
 
 /// The INFO of a hub.
@@ -42,17 +43,10 @@ pub struct Subjects {
     pub deny: Vec<String>,
 }
 
-/// Some servers write an empty list as `null`.
-fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
 impl LeafInfo {
     /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // Without this check, serde would accept a list of values in the order of the fields.
-        let is_object = json.starts_with(b"{");
-        is_object.then(|| serde_json::from_slice(json).ok())?
+        parse_object(json)
     }
 
     /// Returns the line by which a spoke requests compression from a hub. It contains the client id that the
@@ -196,11 +190,7 @@ pub(crate) fn line(
         export: welcome.and_then(|welcome| welcome.export.as_ref()),
         leafnode_urls: listener.urls,
     };
-    let mut line = b"INFO ".to_vec();
-    // Strings and numbers always serialize.
-    serde_json::to_writer(&mut line, &wire).unwrap_or_default();
-    line.extend_from_slice(b" \r\n");
-    line
+    info_line(&wire)
 }
 
 #[cfg(test)]

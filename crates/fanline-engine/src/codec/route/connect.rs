@@ -1,5 +1,6 @@
 //! The JSON of CONNECT on routes.
 
+use crate::codec::json::{connect_line, is_default, parse_object};
 use serde::{Deserialize, Serialize};
 
 /// The CONNECT of a dialer.
@@ -20,9 +21,9 @@ pub struct RouteConnect {
     /// The dialer's id.
     pub name: String,
     pub cluster: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub cluster_dynamic: bool,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub lnoc: bool,
     /// Set by clients only, so it identifies a client that connects to the wrong port.
     #[serde(skip_serializing)]
@@ -41,29 +42,15 @@ impl std::fmt::Debug for RouteConnect {
     }
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
 impl RouteConnect {
     /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // Without this check, serde would accept a list of values in the order of the fields.
-        let is_object = json.starts_with(b"{");
-        is_object.then(|| serde_json::from_slice(json).ok())?
+        parse_object(json)
     }
 
     /// Returns the whole CONNECT line.
     pub fn line(&self) -> Vec<u8> {
-        let mut line = b"CONNECT ".to_vec();
-        // Strings always serialize.
-        serde_json::to_writer(&mut line, self).unwrap_or_default();
-        line.extend_from_slice(b"\r\n");
-        line
+        connect_line(self)
     }
 }
 

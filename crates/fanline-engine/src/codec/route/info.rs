@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::codec::json::{info_line, is_default, or_none, parse_object};
 use crate::codec::leaf::Subjects;
 
 /// The INFO of a peer. Absent fields have their default, and unknown ones are ignored.
@@ -119,21 +120,10 @@ impl<'de> Deserialize<'de> for GossipMode {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-/// Some servers write an empty list as `null`.
-fn or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
 impl RouteInfo {
     /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // Without this check, serde would accept a list of values in the order of the fields.
-        let is_object = json.starts_with(b"{");
-        is_object.then(|| serde_json::from_slice(json).ok())?
+        parse_object(json)
     }
 
     /// Returns what an accepted route with this INFO is to carry.
@@ -146,11 +136,7 @@ impl RouteInfo {
 
     /// Returns the whole INFO line.
     pub fn line(&self) -> Vec<u8> {
-        let mut line = b"INFO ".to_vec();
-        // Strings and numbers always serialize.
-        serde_json::to_writer(&mut line, self).unwrap_or_default();
-        line.extend_from_slice(b" \r\n");
-        line
+        info_line(self)
     }
 }
 
