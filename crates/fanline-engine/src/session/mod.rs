@@ -7,6 +7,7 @@
 
 mod admission;
 mod announced;
+mod arrival;
 mod backlog;
 pub(crate) mod client;
 pub(crate) mod connections;

@@ -1,9 +1,7 @@
 //! Traces of single messages that clients, leaf connections, and routes request; see [`crate::trace`].
 
-use super::gateway::GatewaySession;
 use super::leaf::LeafSession;
-use super::route::RouteSession;
-use super::{AnySession, Broker, SessionId};
+use super::{AnySession, Broker, Kind, SessionId};
 use crate::auth::AccountId;
 use crate::codec::nats::parse::Publish;
 use crate::exchange::message::Context;
@@ -98,41 +96,28 @@ impl LeafSession<'_> {
     }
 }
 
-impl RouteSession<'_> {
-    /// Continues the trace of a message from a peer, which has decided about permissions and sampling.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn begin_trace(
-        &self,
-        account: AccountId,
-        publish: &Publish<'_>,
-        headers: &[u8],
-    ) -> Option<Traced> {
-        let request = TraceRequest::read(headers, None, 0)?;
-        let from = (self.id, ROUTER, self.state().info.server_name.clone());
-        let (broker, bytes) = (&self.broker, publish.payload_bytes());
-        Some(broker.traced(request, from, account, publish.subject, bytes))
-    }
-}
-
-impl GatewaySession<'_> {
-    /// Continues the trace of a message from another cluster, which has decided about permissions and sampling.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn begin_trace(
-        &self,
-        account: AccountId,
-        publish: &Publish<'_>,
-        headers: &[u8],
-    ) -> Option<Traced> {
-        let request = TraceRequest::read(headers, None, 0)?;
-        let from = (self.id, GATEWAY, self.state().info.server_name.clone());
-        let (broker, bytes) = (&self.broker, publish.payload_bytes());
-        Some(broker.traced(request, from, account, publish.subject, bytes))
-    }
-}
-
 impl Broker {
+    /// Continues the trace of a message from another server or cluster, which has decided about permissions and
+    /// sampling.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn trace_arrival(
+        &self,
+        id: SessionId,
+        account: AccountId,
+        publish: &Publish<'_>,
+        headers: &[u8],
+    ) -> Option<Traced> {
+        let request = TraceRequest::read(headers, None, 0)?;
+        let (kind, name) = match &self.exchange.sessions[id.index()].kind {
+            Kind::Route(route) => (ROUTER, &route.info.server_name),
+            Kind::Gateway(gateway) => (GATEWAY, &gateway.info.server_name),
+            Kind::Client(_) | Kind::Mqtt(_) | Kind::Leaf(_) => return None,
+        };
+        let (from, bytes) = ((id, kind, name.clone()), publish.payload_bytes());
+        Some(self.traced(request, from, account, publish.subject, bytes))
+    }
+
     /// Begins a trace with the arrival of the message. `from` is the publisher, with its kind and its name.
     fn traced(
         &self,

@@ -17,14 +17,7 @@ use crate::exchange::router::RouteMemo;
 use crate::exchange::run::Intake;
 use crate::exchange::text::text;
 use crate::outbox::Chunk;
-use crate::session::route::Arrival;
-
-/// The account of the messages of an intake, by its name in their lines.
-#[derive(Default)]
-struct Place<'a> {
-    name: &'a [u8],
-    is_known: bool,
-}
+use crate::session::arrival::{Arrival, Place};
 
 impl GatewaySession<'_> {
     /// Handles input; see [`Shard::receive`](crate::Shard::receive).
@@ -141,7 +134,7 @@ impl GatewaySession<'_> {
     ) {
         if message.account != place.name {
             self.broker.exchange.end_run(intake);
-            self.enter_account(intake, place, message.account);
+            self.broker.enter_account(intake, place, message.account);
         }
         let RouteMessage {
             publish, groups, ..
@@ -188,24 +181,7 @@ impl GatewaySession<'_> {
                 Unmarked::Stray => return,
             }
         }
-        let headers = &chunk[from + publish.body.start..][..publish.header_bytes];
-        let mut traced = (requests_trace)
-            .then(|| self.begin_trace(account, publish, headers))
-            .flatten();
-        (self.broker).deliver_arrival(self.id, intake, &arrival, from, traced.as_mut());
-        if let Some(traced) = traced {
-            self.broker.end_trace(traced);
-        }
-    }
-
-    /// Continues an intake with the messages of another account.
-    fn enter_account<'a>(&self, intake: &mut Intake<'a>, place: &mut Place<'a>, name: &'a [u8]) {
-        let account = self.broker.routed_account(name);
-        *place = Place {
-            name,
-            is_known: account.is_some(),
-        };
-        intake.memo = RouteMemo::default();
-        intake.account = account.unwrap_or(intake.account);
+        let traced = requests_trace.then_some(publish);
+        (self.broker).deliver_arrival(self.id, intake, &arrival, from, traced);
     }
 }

@@ -18,7 +18,6 @@ pub(crate) use connections::RouteConnections;
 pub use connections::{Introduction, RouteEvent};
 pub(in crate::session) use interest::sid_of;
 pub(crate) use interest::{account_of, cluster_of};
-pub(crate) use receive::Arrival;
 pub(crate) use state::Route;
 pub use state::{RouteDial, RouteEnded, RouteOutcome, RouteStatus};
 

@@ -3,38 +3,21 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::super::Broker;
 use super::super::Receipt;
+use super::super::arrival::{Arrival, Place};
 use super::super::gateway::Unmarked;
 use super::super::publish::asks_for_trace;
 use super::RouteSession;
 use super::state::Phase;
-use crate::auth::AccountId;
-use crate::codec::gateway::{ReplyMark, has_mark};
+use crate::codec::gateway::has_mark;
 use crate::codec::nats::error::CloseReason;
-use crate::codec::nats::parse::Publish;
 use crate::codec::route::parse::{RouteMessage, RouteParsed, RouteVerb, parse_route};
-use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
+use crate::exchange::message::Via;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::router::RouteMemo;
 use crate::exchange::run::Intake;
-use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
-use crate::exchange::tracing::Traced;
 use crate::outbox::Chunk;
-
-/// Prefix of the reply subjects of messages that a stream delivers.
-const STREAM_REPLIES: &[u8] = b"$JS.ACK.";
-
-/// Number of dots in the reply subject of a stream's delivery before the subject that follows it.
-const STREAM_REPLY_DOTS: usize = 8;
-
-/// The account of the messages of an intake, by its name in their lines.
-#[derive(Default)]
-struct Place<'a> {
-    name: &'a [u8],
-    is_known: bool,
-}
 
 impl RouteSession<'_> {
     /// Handles input; see [`Shard::receive`](crate::Shard::receive).
@@ -157,7 +140,7 @@ impl RouteSession<'_> {
     ) {
         if message.account != place.name {
             self.broker.exchange.end_run(intake);
-            self.enter_account(intake, place, message.account);
+            self.broker.enter_account(intake, place, message.account);
         }
         let RouteMessage {
             origin,
@@ -206,151 +189,7 @@ impl RouteSession<'_> {
                 Unmarked::Elsewhere | Unmarked::Stray => return,
             }
         }
-        let headers = &chunk[from + publish.body.start..][..publish.header_bytes];
-        let mut traced = (requests_trace)
-            .then(|| self.begin_trace(account, publish, headers))
-            .flatten();
-        (self.broker).deliver_arrival(self.id, intake, &arrival, from, traced.as_mut());
-        if let Some(traced) = traced {
-            self.broker.end_trace(traced);
-        }
-    }
-
-    /// Continues an intake with the messages of another account.
-    fn enter_account<'a>(&self, intake: &mut Intake<'a>, place: &mut Place<'a>, name: &'a [u8]) {
-        let account = self.broker.routed_account(name);
-        *place = Place {
-            name,
-            is_known: account.is_some(),
-        };
-        intake.memo = RouteMemo::default();
-        intake.account = account.unwrap_or(intake.account);
-    }
-}
-
-/// A message of another server or cluster.
-pub(crate) struct Arrival<'a> {
-    pub(crate) publish: Publish<'a>,
-    /// Names of the only groups that may receive the message, separated by spaces; `None` allows all.
-    pub(crate) groups: Option<&'a [u8]>,
-    /// The cluster of the leaf node that has sent the message, if the peer has named it.
-    pub(crate) cluster: &'a [u8],
-    /// The mark that the reply subject had.
-    pub(crate) mark: Option<ReplyMark>,
-}
-
-impl<'a> Arrival<'a> {
-    pub(crate) fn new(publish: &Publish<'a>, groups: Option<&'a [u8]>) -> Self {
-        Arrival {
-            publish: publish.clone(),
-            groups,
-            cluster: b"",
-            mark: None,
-        }
-    }
-}
-
-impl Broker {
-    /// Returns whether an account has a router. Without one it has no subscriber, because interest creates it.
-    fn has_router(&self, account: AccountId) -> bool {
-        account.index() < self.exchange.routers.len()
-    }
-
-    /// Returns the account of this name, if it has a router.
-    pub(crate) fn routed_account(&self, name: &[u8]) -> Option<AccountId> {
-        let name = std::str::from_utf8(name).ok()?;
-        let account = self.exchange.access.account_id(name);
-        account.filter(|account| self.has_router(*account))
-    }
-
-    /// Delivers a message of another server or cluster. `from` is the offset of its verb in the chunk.
-    pub(crate) fn deliver_arrival(
-        &mut self,
-        id: SessionId,
-        intake: &mut Intake<'_>,
-        arrival: &Arrival<'_>,
-        from: usize,
-        trace: Option<&mut Traced>,
-    ) {
-        let Intake { account, chunk, .. } = *intake;
-        let publish = &arrival.publish;
-        let mut message = Message::published(chunk, publish, from);
-        let mark = arrival.mark.as_ref();
-        message.mark = mark.map_or(&[], ReplyMark::as_bytes);
-        let (reply, shown) = split_shown(publish.reply);
-        let mut head = Vec::new();
-        if !shown.is_empty() {
-            head = [b"HMSG ", shown, b" "].concat();
-        }
-        message.head = &head;
-        let mut dispatch = Dispatch {
-            account,
-            subject: publish.subject,
-            message: &message,
-            origin: Origin {
-                groups: arrival.groups,
-                cluster: arrival.cluster,
-                ..intake.origin
-            },
-            context: Context {
-                trace,
-                ..Context::default()
-            },
-        };
-        let memo = &mut intake.memo;
-        if publish.args.is_empty() || !shown.is_empty() {
-            // The received arguments cannot be forwarded: subscribers receive another form.
-            let publish = Publish {
-                reply,
-                ..publish.clone()
-            };
-            self.any(id).dispatch_rewritten(dispatch, &publish, memo);
-        } else {
-            self.dispatch(&mut dispatch, memo);
-        }
-    }
-}
-
-/// Splits the reply of a stream's delivery into the reply subject and the subject that the subscriber
-/// receives. The second part is empty if the subscriber receives the subject of the message. Names in the reply
-/// may contain `@`, so only one after all tokens of the reply counts.
-fn split_shown(reply: &[u8]) -> (&[u8], &[u8]) {
-    if !reply.starts_with(STREAM_REPLIES) {
-        return (reply, &[]);
-    }
-    let mut dots = 0;
-    let at = reply.iter().position(|byte| {
-        dots += usize::from(*byte == b'.');
-        dots >= STREAM_REPLY_DOTS && *byte == b'@'
-    });
-    match at {
-        Some(at) if at + 1 < reply.len() => (&reply[..at], &reply[at + 1..]),
-        _ => (reply, &[]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shown_subject_follows_all_tokens_of_the_reply() {
-        for (reply, expected) in [
-            ("in.1@a", ("in.1@a", "")),
-            (
-                "$JS.ACK.s.c.1.2.3.4.5@a.b",
-                ("$JS.ACK.s.c.1.2.3.4.5", "a.b"),
-            ),
-            (
-                "$JS.ACK.s@x.c.1.2.3.4.5@a",
-                ("$JS.ACK.s@x.c.1.2.3.4.5", "a"),
-            ),
-            ("$JS.ACK.s@x.c.1.2.3.4.5", ("$JS.ACK.s@x.c.1.2.3.4.5", "")),
-            ("$JS.ACK.s.c.1.2.3.4.5@", ("$JS.ACK.s.c.1.2.3.4.5@", "")),
-        ] {
-            let (reply, shown) = split_shown(reply.as_bytes());
-            let found = (text(reply), text(shown));
-            assert_eq!(found, (expected.0.into(), expected.1.into()));
-        }
+        let traced = requests_trace.then_some(publish);
+        (self.broker).deliver_arrival(self.id, intake, &arrival, from, traced);
     }
 }
