@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::ClientUrls;
-use fanline_engine::route::{Carries, GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
+use fanline_engine::route::{Carries, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -50,8 +50,8 @@ struct Mesh {
     peers: RefCell<BTreeMap<String, Peer>>,
     /// Notified when a route has ended.
     left: Notify,
-    /// Addresses learned by gossip that have a task.
-    implicit: RefCell<HashSet<String>>,
+    /// Addresses learned by gossip that have a task, with what is dialed there.
+    implicit: RefCell<HashSet<(String, Carries)>>,
     /// The addresses that are dialed, by the number of the dialing task.
     dialed: RefCell<HashMap<u64, Dialed>>,
     /// The routes other than the first one that have a task, by the number of the task of the first one.
@@ -188,23 +188,28 @@ impl Dialing {
                     self.tasks.spawn_local(task);
                 }
             }
-            RouteEvent::Introduced(introduction) => {
-                let change = RouteChange::Introduce(introduction);
-                mesh.shared.send(0, Command::ChangeRoutes(change));
-            }
             RouteEvent::Discovered {
                 id,
                 url,
                 gossip_mode,
+                carries,
             } => {
-                let Some(address) = mesh.implicit_address(&id, &url) else {
+                let Some(address) = mesh.implicit_address(&id, &url, &carries) else {
                     return;
                 };
                 self.next_id += 1;
-                let (mesh, number) = (Rc::clone(mesh), self.next_id);
+                let dial = RouteDial {
+                    id: self.next_id,
+                    user: address.user.clone(),
+                    password: address.password.clone(),
+                    is_explicit: false,
+                    gossip_mode,
+                    carries: carries.clone(),
+                };
+                let mesh = Rc::clone(mesh);
                 self.tasks.spawn_local(async move {
-                    mesh.dial_discovered(number, &address, gossip_mode).await;
-                    mesh.implicit.borrow_mut().remove(&url);
+                    mesh.dial_discovered(&dial, &address).await;
+                    mesh.implicit.borrow_mut().remove(&(url, carries));
                 });
             }
         }
@@ -352,15 +357,25 @@ impl Mesh {
             .send_to_all(|| Command::SetConnectUrls(Arc::clone(&urls)));
     }
 
-    /// Returns the address of a server that a peer has announced, unless it is known. Marks it as known.
-    fn implicit_address(&self, id: &str, url: &str) -> Option<RouteAddress> {
+    /// Returns the address of a server that a peer has announced, unless it has this route or a task dials it.
+    /// Marks it as dialed.
+    fn implicit_address(&self, id: &str, url: &str, carries: &Carries) -> Option<RouteAddress> {
         let announced = RouteAddress::parse(url).ok()?;
         let is_configured = |known: &RouteAddress| known.is_same_place(&announced);
+        let (first, route) = (Carries::default(), (url.to_owned(), carries.clone()));
+        let is_slot = |carries: &Carries| matches!(carries, Carries::Slot(_));
+        let has_route = |peer: &Peer| match is_slot(carries) {
+            // Of a peer whose dedicated route came first, the pool is still missing.
+            true => peer.routes.iter().any(is_slot),
+            false => peer.routes.contains(carries),
+        };
         let mut implicit = self.implicit.borrow_mut();
-        if self.peers.borrow().contains_key(id)
+        if self.peers.borrow().get(id).is_some_and(has_route)
             || self.configured.borrow().iter().any(is_configured)
             || implicit.len() >= IMPLICIT_MAX
-            || !implicit.insert(url.to_owned())
+            // The task of the first route has others for the further ones.
+            || implicit.contains(&(url.to_owned(), first))
+            || !implicit.insert(route)
         {
             return None;
         }
@@ -412,18 +427,10 @@ impl Mesh {
     }
 
     /// Dials an address learned by gossip until it does not answer any more.
-    async fn dial_discovered(&self, id: u64, address: &RouteAddress, gossip_mode: GossipMode) {
-        let dial = RouteDial {
-            id,
-            user: address.user.clone(),
-            password: address.password.clone(),
-            is_explicit: false,
-            gossip_mode,
-            carries: Carries::default(),
-        };
+    async fn dial_discovered(&self, dial: &RouteDial, address: &RouteAddress) {
         let mut failures = 0;
         while failures <= u64::from(self.cluster.borrow().connect_retries) {
-            match self.dial_first(address, &dial).await {
+            match self.dial_first(address, dial).await {
                 Ok(ended) if ended.was_ready => failures = 0,
                 Ok(ended) if ended.outcome != RouteOutcome::Ended => return,
                 Ok(_) => failures += 1,

@@ -335,15 +335,11 @@ fn further_routes_are_dialed_after_the_password_was_accepted() {
 fn dedicated_route_of_a_peer_is_announced_to_the_others() {
     for shards in [1, 2, 4] {
         let mut simulation = pooled(shards);
-        let known = accepted(&mut simulation, "NA", &Carries::default());
+        let others = ["$SYS", "P"].map(|name| accepted(&mut simulation, "NA", &account(name)));
         accepted(&mut simulation, "NB", &Carries::Slot(1));
         accepted(&mut simulation, "NB", &account("P"));
-        for event in simulation.events() {
-            if let RouteEvent::Introduced(introduction) = event {
-                simulation.shards[0].introduce(&introduction);
-            }
-        }
-        let output = simulation.read(known);
+        let [none, output] = others.map(|route| simulation.read(route));
+        assert!(!none.contains("INFO "), "{none}");
         let infos: Vec<RouteInfo> = (output.lines())
             .filter_map(|line| RouteInfo::parse(line.strip_prefix("INFO ")?.trim().as_bytes()))
             .collect();
@@ -354,4 +350,25 @@ fn dedicated_route_of_a_peer_is_announced_to_the_others() {
         );
         assert_eq!(infos[0].gossip_mode, GossipMode::Disabled);
     }
+}
+
+#[test]
+fn gossip_about_dedicated_routes_of_own_accounts_is_reported() {
+    let mut simulation = pooled(1);
+    let route = accepted(&mut simulation, "NA", &account("P"));
+    simulation.events();
+    for name in ["P", "unknown"] {
+        let place = "\"ip\":\"nats-route://10.0.0.3:6222/\",\"port\"";
+        let gossip = pool_info("NC", 3, &account(name)).replace("\"port\"", place);
+        simulation.send(route, &gossip);
+    }
+    assert_eq!(
+        simulation.events(),
+        [RouteEvent::Discovered {
+            id: "NC".into(),
+            url: "nats-route://10.0.0.3:6222/".into(),
+            gossip_mode: GossipMode::Default,
+            carries: account("P"),
+        }]
+    );
 }

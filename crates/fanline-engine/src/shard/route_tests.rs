@@ -662,7 +662,7 @@ fn new_peer_is_announced_as_the_reference_says() {
 }
 
 #[test]
-fn gossip_about_an_unknown_server_is_reported() {
+fn gossip_about_servers_is_reported() {
     let mut simulation = Simulation::clustered(1);
     let route = accepted(&mut simulation, "NA");
     let known = accepted(&mut simulation, "NB");
@@ -673,16 +673,15 @@ fn gossip_about_an_unknown_server_is_reported() {
             "\"ip\":\"nats-route://10.0.0.3:6222/\",\"gossip_mode\":2,\"port\"",
         )
     };
-    simulation.send(
-        route,
-        &(about("NC") + &about("NB") + &info("ND") + &about("NA")),
-    );
+    // Gossip without an address, and about the peer itself, has no effect.
+    simulation.send(route, &(about("NC") + &info("ND") + &about("NA")));
     assert_eq!(
         simulation.events(),
         [RouteEvent::Discovered {
             id: "NC".into(),
             url: "nats-route://10.0.0.3:6222/".into(),
             gossip_mode: GossipMode::Override,
+            carries: Carries::Slot(0),
         }]
     );
     assert_eq!(simulation.is_ended(route), None);

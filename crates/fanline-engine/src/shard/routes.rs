@@ -10,7 +10,7 @@ use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::{RouteConnect, RouteInfo};
 use crate::session::route::{
-    Compressed, Introduction, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
+    Compressed, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
 };
 
 impl Shard {
@@ -72,11 +72,6 @@ impl Shard {
     pub fn admits_route(&self, json: &[u8]) -> bool {
         let connect = RouteConnect::parse(json);
         connect.is_some_and(|connect| self.broker.judge_route(&connect).is_ok())
-    }
-
-    /// Announces a peer to other peers. Only the first shard knows all of them.
-    pub fn introduce(&mut self, introduction: &Introduction) {
-        self.broker.introduce(introduction);
     }
 
     /// Sets the addresses of the cluster's servers for clients, and announces them to connected clients.

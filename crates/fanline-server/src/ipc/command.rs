@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fanline_engine::auth::AccountId;
 use fanline_engine::gateway::{GatewayStatus, KnownGateway};
 use fanline_engine::leaf::LeafStatus;
-use fanline_engine::route::{Introduction, RouteStatus};
+use fanline_engine::route::RouteStatus;
 use fanline_engine::{Access, ClientUrls, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -82,8 +82,6 @@ pub(crate) enum RouteChange {
     Close(u64),
     /// Takes over the name of another server's cluster, which may have been generated.
     AdoptName(String, bool),
-    /// Announces a server to the other ones.
-    Introduce(Box<Introduction>),
 }
 
 /// A command about gateways.

@@ -270,7 +270,6 @@ pub(super) fn apply(runtime: &Runtime, change: RouteChange) {
         RouteChange::AdoptName(name, is_generated) => {
             engine.adopt_cluster_name(&name, is_generated);
         }
-        RouteChange::Introduce(introduction) => engine.introduce(&introduction),
     }
     drop(engine);
     runtime.settle(0);

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use super::imports::{Imports, Place};
 use crate::auth::AccountId;
 use crate::codec::nats::info::ClientUrls;
-use crate::codec::route::{Carries, GossipMode, RouteInfo};
+use crate::codec::route::{Carries, GossipMode};
 use crate::exchange::links::ClusterWeights;
 use crate::exchange::route_settings::Lane;
 use crate::exchange::session::SessionId;
@@ -132,7 +132,8 @@ pub enum RouteEvent {
         /// The accounts with a dedicated route.
         accounts: Vec<String>,
     },
-    /// A peer has announced another server. The runtime dials it, unless it is among the configured routes.
+    /// A peer has announced another server, or a dedicated route of one. The runtime dials it, unless it has this
+    /// route, or the server is among the configured routes.
     Discovered {
         /// The other server's id.
         id: String,
@@ -140,19 +141,9 @@ pub enum RouteEvent {
         url: String,
         /// The mode of the gossip.
         gossip_mode: GossipMode,
+        /// What the route carries.
+        carries: Carries,
     },
-    /// The other peers are to learn of a peer's dedicated route, and this shard does not know all peers. The
-    /// runtime passes it to [`Shard::introduce`](crate::Shard::introduce) of the first shard.
-    Introduced(Box<Introduction>),
-}
-
-/// A peer that other peers are to learn of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Introduction {
-    /// The INFO of the peer.
-    pub info: RouteInfo,
-    /// The mode of the gossip; `None` means one that depends on its receiver.
-    pub mode: Option<GossipMode>,
 }
 
 impl RouteConnections {
@@ -182,12 +173,6 @@ impl RouteConnections {
         let own = to_server().find(|route| route.load == Load::Account(account));
         own.or_else(|| to_server().find(is_shared))
             .map(|route| route.id)
-    }
-
-    /// Returns whether a server is a registered peer on this shard.
-    pub(super) fn has_peer(&self, id: &str) -> bool {
-        let mut all = self.lanes.iter().flat_map(|lane| &lane.ready);
-        all.any(|route| route.peer == id)
     }
 
     pub(super) fn push_event(&mut self, event: RouteEvent) {

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 
 use super::connections::{Load, Registered};
 use super::state::Phase;
-use super::{Introduction, RouteDial, RouteEvent, RouteOutcome, RouteSession};
+use super::{RouteDial, RouteEvent, RouteOutcome, RouteSession};
 use crate::codec::compression::LinkCompression;
 use crate::codec::gateway::hash_of;
 use crate::codec::nats::error::CloseReason;
@@ -16,6 +16,7 @@ use crate::codec::route::{
 };
 use crate::exchange::RouteSettings;
 use crate::exchange::remote::LinkSet;
+use crate::exchange::route_settings::Lane;
 use crate::exchange::session::SessionId;
 use crate::session::{Broker, Kind};
 
@@ -284,13 +285,17 @@ impl RouteSession<'_> {
         }
     }
 
-    /// Handles gossip about another server. This server dials dedicated routes of all its accounts, so gossip
-    /// about such a route contains no news.
+    /// Handles gossip about another server, or about a dedicated route of one. A server that was learned of by
+    /// gossip need not dial its dedicated routes itself.
     fn handle_gossip(&mut self, info: RouteInfo) {
-        let routes = &mut self.broker.exchange.shared.routes;
-        if !info.ip.is_empty() && info.route_account.is_empty() && !routes.has_peer(&info.server_id)
-        {
+        let is_wanted = match &info.route_account {
+            account if account.is_empty() => true,
+            account => self.broker.route_settings().accounts.contains(account),
+        };
+        if !info.ip.is_empty() && is_wanted {
+            let routes = &mut self.broker.exchange.shared.routes;
             routes.push_event(RouteEvent::Discovered {
+                carries: info.carries(),
                 id: info.server_id,
                 url: info.ip,
                 gossip_mode: info.gossip_mode,
@@ -426,7 +431,7 @@ impl RouteSession<'_> {
             self.broker.exchange.send(self.id, &own.line());
         }
         self.join(load);
-        self.gossip();
+        self.gossip(load);
     }
 
     /// Adds the registered route to those that receive interest and messages.
@@ -503,8 +508,8 @@ impl RouteSession<'_> {
     }
 
     /// Announces the new peer to the other peers, if that is this server's task. Peers without a pool have one
-    /// route; of others, the route of slot 0 and dedicated ones are announced.
-    fn gossip(&mut self) {
+    /// route; of others, the route of slot 0 and dedicated ones are announced, each to the peers that have the same.
+    fn gossip(&mut self, load: Load) {
         let route = self.state();
         let is_announced = !matches!(route.carries, Carries::Slot(1..));
         if route.info.gossip_mode == GossipMode::Disabled || !is_announced {
@@ -518,18 +523,14 @@ impl RouteSession<'_> {
         };
         let mut info = route.info.clone();
         info.route_pool_idx = 0;
-        if let Carries::Account(name) = &route.carries {
-            info.route_account.clone_from(name);
-        }
-        let introduction = Introduction { info, mode };
-        let exchange = &mut self.broker.exchange;
-        match exchange.serves(LinkSet::Routes(Carries::default().lane())) {
-            true => self.broker.introduce(&introduction),
-            false => {
-                let event = RouteEvent::Introduced(Box::new(introduction));
-                exchange.shared.routes.push_event(event);
+        let receivers = match &route.carries {
+            Carries::Slot(_) => self.broker.first_routes(),
+            Carries::Account(name) => {
+                info.route_account.clone_from(name);
+                self.broker.routes_like(route.carries.lane(), load)
             }
-        }
+        };
+        self.broker.introduce(info, mode, receivers);
     }
 
     /// Handles that the connection is about to be closed. Its interest has been removed.
@@ -560,18 +561,21 @@ impl Broker {
         ready.filter(is_first).map(|route| route.id).collect()
     }
 
-    /// Announces a peer to the other peers, each over the route of its slot 0.
-    pub(crate) fn introduce(&mut self, introduction: &Introduction) {
-        let Introduction { info, mode } = introduction;
-        for other in self.first_routes() {
+    /// Returns the routes of a lane that carry this.
+    fn routes_like(&self, lane: Lane, load: Load) -> Vec<SessionId> {
+        let ready = self.exchange.shared.routes.lane(lane).ready.iter();
+        let same = ready.filter(|route| route.load == load);
+        same.map(|route| route.id).collect()
+    }
+
+    /// Announces a peer to other peers. The mode of the gossip depends on its receiver if it is `None`.
+    fn introduce(&mut self, info: RouteInfo, mode: Option<GossipMode>, receivers: Vec<SessionId>) {
+        for other in receivers {
             let session = self.exchange.sessions.get(other.index());
             let Some(route) = session.and_then(|session| session.kind.route()) else {
                 continue;
             };
-            let has_pool = route.info.route_pool_size > 0;
-            if route.info.server_id == info.server_id
-                || !(has_pool || info.route_account.is_empty())
-            {
+            if route.info.server_id == info.server_id {
                 continue;
             }
             // The acceptor of a new peer lets only servers forward it that it has dialed itself.

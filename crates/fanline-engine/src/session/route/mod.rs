@@ -15,7 +15,7 @@ use crate::exchange::session::SessionId;
 
 pub(in crate::session) use connections::AnnouncedIn;
 pub(crate) use connections::RouteConnections;
-pub use connections::{Introduction, RouteEvent};
+pub use connections::RouteEvent;
 pub(in crate::session) use interest::sid_of;
 pub(crate) use interest::{account_of, cluster_of};
 pub(crate) use state::Route;
