@@ -38,7 +38,7 @@ const guarded = await start(
 );
 const routePort = await portFree();
 const first = await start("first", `server_name: first\ncluster { name: c, listen: "127.0.0.1:${routePort}" }`);
-await start("second", `server_name: second\ncluster { name: c, listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:${routePort}"] }`);
+const second = await start("second", `server_name: second\ncluster { name: c, listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:${routePort}"] }`);
 const keyed = await start("keyed", `accounts { A: { users: [{ nkey: "${KEY.nkey}" }] } }`);
 const browser = await launch();
 
@@ -488,6 +488,6 @@ for (const [name, body] of Object.entries(CASES)) test(name, body);
 after(async () => {
   await browser.close();
   await filler.close();
-  for (const server of [open, shown, guarded, keyed]) await server.kill();
+  for (const server of [open, shown, guarded, first, second, keyed]) await server.kill();
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
