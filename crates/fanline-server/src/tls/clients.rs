@@ -59,6 +59,11 @@ impl ClientCertVerifier for ClientVerifier {
             {
                 Ok(ClientCertVerified::assertion())
             }
+            // The issuer has the name of a known authority, and another key. Clients of nats-server expect the alert
+            // for an unknown authority.
+            Err(Error::InvalidCertificate(CertificateError::BadSignature)) => {
+                Err(CertificateError::UnknownIssuer.into())
+            }
             decided => decided,
         }
     }

@@ -158,6 +158,26 @@ fn client_certificates_are_verified() {
     }
 }
 
+/// Clients of nats-server recognize this alert.
+#[test]
+fn certificate_of_another_authority_with_the_same_name_has_an_unknown_issuer() {
+    let authority = Authority::new();
+    let server = server(TlsOptions {
+        ca_file: Some(authority.ca()),
+        client_certificates: ClientCertificates::Required,
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    });
+    let stranger = Authority::new();
+    let (eve, _) = stranger.user("eve");
+    let ca = authority.ca();
+    let mut client = TlsClient::new(&ca);
+    client.certificate = Some(&eve);
+    let mut stream = client.over(connect(server.address()));
+    let error = stream.read(&mut [0]).unwrap_err();
+    assert!(error.to_string().contains("UnknownCA"), "{error}");
+}
+
 /// `openssl req -x509` creates certificates of authorities, and people use them for clients. Like
 /// nats-server, this server accepts such a certificate only if it is in the file of authorities.
 #[test]
