@@ -311,7 +311,8 @@ CASES += [
     ]),
     Case("copies: two ways from one origin", [
         create("O"), copy("M", mirror={"name": "O"}), copy("N", mirror={"name": "O"}), copy("S", sources=[{"name": "M"}, {"name": "N"}]),
-        copy("T", sources=[{"name": "O"}, {"name": "M"}]),
+        copy("T", sources=[{"name": "O"}, {"name": "M"}]), copy("U", sources=[{"name": "M"}, {"name": "O"}]),
+        copy("V", sources=[{"name": "S"}, {"name": "O"}]), copy("W", sources=[{"name": "S"}, {"name": "M"}]),
     ]),
     Case("copies: a work queue", [
         create("O", retention="workqueue"), publish("o.a", "1"), copy("C", sources=[{"name": "O"}]), Sleep(1), api("STREAM.INFO.O"), api("STREAM.INFO.C"),

@@ -1,6 +1,6 @@
 //! `STREAM.CREATE`.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use serde::Serialize;
 
@@ -137,29 +137,38 @@ fn check_origins(js: &JetStream, config: &StreamConfig) -> Result<(), ApiError> 
         Some(_) => ApiError::MIRROR_MAX_MESSAGE_SIZE_TOO_BIG,
         None => ApiError::SOURCE_MAX_MESSAGE_SIZE_TOO_BIG,
     };
-    let mut seen = HashSet::new();
-    let mut next = Vec::new();
-    next.extend(local_origins(config).filter(|name| seen.insert(*name)));
-    for name in &next {
-        let origin = js.streams.find(name).and_then(|key| js.streams.get(key));
-        let size = origin.map_or(-1, |origin| origin.config().max_msg_size);
+    let config_of = |name: &str| {
+        let found = js.streams.find(name).and_then(|key| js.streams.get(key));
+        found.map(|stream| stream.config())
+    };
+    for name in local_origins(config) {
+        let size = config_of(name).map_or(-1, |origin| origin.max_msg_size);
         if config.max_msg_size > 0 && size > config.max_msg_size {
             return Err(too_big);
         }
     }
+    // Like nats-server, this goes breadth-first and also refuses an origin of an origin that came before. Such a stream
+    // would receive messages twice.
+    let mut seen = HashSet::new();
+    let mut next = VecDeque::from([&*config.name]);
     let mut looked_at = 0;
-    while let Some(name) = next.pop() {
-        if name == config.name {
-            return Err(ApiError::stream_invalid_config("detected cycle"));
-        }
-        if let Some(origin) = js.streams.find(name).and_then(|key| js.streams.get(key)) {
-            looked_at += 1;
-            next.extend(local_origins(origin.config()).filter(|name| seen.insert(*name)));
-        }
+    while let Some(name) = next.pop_front() {
+        seen.insert(name);
+        looked_at += 1;
         if looked_at > ORIGINS_MAX {
             return Err(ApiError::stream_invalid_config(
                 "too many origins to rule out a cycle",
             ));
+        }
+        let current = match name == config.name {
+            true => Some(config),
+            false => config_of(name),
+        };
+        for origin in current.into_iter().flat_map(local_origins) {
+            if seen.contains(origin) {
+                return Err(ApiError::stream_invalid_config("detected cycle"));
+            }
+            next.push_back(origin);
         }
     }
     Ok(())
