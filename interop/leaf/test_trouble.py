@@ -297,6 +297,17 @@ def test_same_cluster_name(stage):
 
 
 @ROLES
+def test_same_server_name(stage, hub_of, spoke_of):
+    """The servers of a hub and a leaf node have the same name, and no cluster."""
+    hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+    spoke.name = hub.name
+    hub.start(hub.leafnodes(listen=True))
+    spoke.start(spoke.leafnodes(remote(hub.leaf_port)))
+    with hub.client() as sender, spoke.client() as receiver:
+        settle(sender, receiver)
+
+
+@ROLES
 def test_too_old(stage, hub_of, spoke_of):
     hub = hub_of(stage, "hub")
     hub.start(hub.leafnodes(listen=True, more='min_version: "99.0.0"'))

@@ -548,7 +548,7 @@ fn hub_of_one_user() -> Simulation {
         ..LeafListener::default()
     };
     Arc::make_mut(&mut simulation.shards[0].broker.exchange.config).leafs = Some(listener.into());
-    simulation.shards[0].broker.exchange.info.server_name = "here".into();
+    simulation.shards[0].broker.exchange.info.cluster = Some("here".into());
     simulation
 }
 

@@ -212,9 +212,8 @@ impl LeafSession<'_> {
             let error = LeafError::ClusterWithSpaces;
             return Err((error, CloseReason::ProtocolViolation));
         }
-        if !connect.cluster.is_empty()
-            && connect.cluster == self.broker.exchange.info.cluster_name()
-        {
+        // A leaf node without a cluster sends its server's name, which it may share with a hub without a cluster.
+        if self.broker.exchange.info.cluster.as_deref() == Some(&connect.cluster) {
             let error = LeafError::SameCluster;
             return Err((error, CloseReason::ClusterNamesIdentical));
         }
