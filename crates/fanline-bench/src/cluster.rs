@@ -12,7 +12,7 @@ use rows::ROWS;
 const TITLE: &str = "A cluster of three servers: Fanline beside nats-server";
 
 const NOTES: [&str; 4] = [
-    "Messages are published at one server and received at another. CPU and memory are those of all three servers together.",
+    "Messages are published at one server and received at another one, by many subscribers at all three. CPU and memory are those of all three servers together.",
     "In mixed rows the publisher's server is Fanline or nats-server, and the other two are nats-servers.",
     "A mesh is ready when a message passes between each two servers; the time includes the start of the three processes.",
     "Interest is ready when a server that joins passes a message to the subject of the last subscription; the time includes its start.",

@@ -1,6 +1,7 @@
 //! The measurement of one row.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -16,6 +17,9 @@ use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::Program;
+
+/// Number of subjects that are subscribed to, and then unsubscribed from, before the next probe.
+const CHURN_BATCH: u64 = 5_000;
 
 /// Runs a row's load on a cluster whose first server runs `program`.
 pub(super) fn measure(
@@ -34,6 +38,7 @@ pub(super) fn measure(
         Work::Requests { payload_bytes } => requests(&plan, payload_bytes, duration),
         Work::Mesh => mesh(&plan),
         Work::Interest { subjects } => interest(&plan, subjects),
+        Work::Churn => churn(&plan, duration),
     }
 }
 
@@ -44,10 +49,17 @@ fn throughput(
     duration: Duration,
 ) -> Result<Sample> {
     let mesh = plan.start_all()?;
-    let (from, to) = (mesh.address(0), mesh.address(1));
+    let from = mesh.address(0);
+    let sides: Vec<Side> = match subscribers {
+        1 => vec![Side::Nats(mesh.address(1))],
+        _ => (0..mesh.servers.len())
+            .map(|number| Side::Nats(mesh.address(number)))
+            .collect(),
+    };
     let topology = Topology::new(1, subscribers, payload_bytes);
-    let fixture = Fixture::open(Side::Nats(from), Side::Nats(to), topology)?;
-    settle(from, to)?;
+    let fixture = Fixture::open_over(Side::Nats(from), &sides, topology)?;
+    settle(from, mesh.address(1))?;
+    settle(from, mesh.address(2))?;
     cost::throughput(&mesh.servers[..], &fixture, duration)
 }
 
@@ -93,6 +105,31 @@ fn interest(plan: &Plan, subjects: usize) -> Result<Sample> {
     sample.set_rate(subjects as u64, elapsed);
     sample.set(Metric::Ready, elapsed.as_nanos() as f64);
     sample.set(Metric::PeakMemory, joined.memory()?.peak as f64);
+    Ok(sample)
+}
+
+/// Measures how fast a client of the first server can subscribe and unsubscribe until the second one knows it.
+fn churn(plan: &Plan, duration: Duration) -> Result<Sample> {
+    let mesh = plan.start_all()?;
+    let subscriber = Connection::open(mesh.address(0))?;
+    let mut batch = String::new();
+    for number in 0..CHURN_BATCH {
+        let _ = write!(batch, "SUB churn.{number}.* {0}\r\n", number + 2);
+    }
+    for number in 0..CHURN_BATCH {
+        let _ = write!(batch, "UNSUB {}\r\n", number + 2);
+    }
+    let cost = Cost::start(&mesh.servers[..])?;
+    let (start, mut changes) = (Instant::now(), 0);
+    while start.elapsed() < duration {
+        subscriber.stream().write_all(batch.as_bytes())?;
+        subscriber.flush()?;
+        settle(mesh.address(1), mesh.address(0))?;
+        changes += 2 * CHURN_BATCH;
+    }
+    let elapsed = start.elapsed();
+    let mut sample = cost.end(&mesh.servers[..], changes)?;
+    sample.set_rate(changes, elapsed);
     Ok(sample)
 }
 

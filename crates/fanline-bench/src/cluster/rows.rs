@@ -15,7 +15,8 @@ pub(crate) struct Load {
 /// The generator's work for a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// One publisher at the first server, and subscribers at the second one, at full speed.
+    /// One publisher at the first server at full speed. One subscriber is at the second server; several are at all
+    /// servers in turn.
     Throughput {
         subscribers: usize,
         payload_bytes: usize,
@@ -26,6 +27,8 @@ pub(crate) enum Work {
     Mesh,
     /// The third server joins, and learns the subjects of a client of the first one.
     Interest { subjects: usize },
+    /// A client of the first server subscribes and unsubscribes, and the others learn of it.
+    Churn,
 }
 
 impl comparison::Work for Load {
@@ -36,6 +39,7 @@ impl comparison::Work for Load {
                 Shown::rate("Request and reply", "requests/s").headline(Metric::P50)
             }
             Work::Mesh => Shown::rate("Mesh", "meshes/s").headline(Metric::Ready),
+            Work::Churn => Shown::rate("Interest churn", "changes/s"),
             Work::Interest { .. } => Shown::rate("Interest", "subjects/s").headline(Metric::Ready),
         }
     }
@@ -43,6 +47,7 @@ impl comparison::Work for Load {
 
 const LARGE_BYTES: usize = 16 * 1024;
 const MANY: usize = 64;
+const THOUSAND: usize = 1000;
 
 const ONE_TARGET: &[Limit] = &[
     at_least(Metric::Rate, 3.0),
@@ -88,9 +93,13 @@ pub(crate) const ROWS: &[Case<Load>] = &[
     case("many-16", "1 → 64, 16 B", alike(to(MANY, 16)), &[]),
     case("many-128", "1 → 64, 128 B", alike(to(MANY, 128)), MANY_TARGET),
     case("many-16k", "1 → 64, 16 KiB", alike(to(MANY, LARGE_BYTES)), &[]),
+    case("thousand-16", "1 → 1,000, 16 B", alike(to(THOUSAND, 16)), &[]),
+    case("thousand-128", "1 → 1,000, 128 B", alike(to(THOUSAND, 128)), &[]),
+    case("thousand-16k", "1 → 1,000, 16 KiB", alike(to(THOUSAND, LARGE_BYTES)), &[]),
     case("request-128", "request and reply, 128 B", alike(requests(128)), REQUEST_TARGET),
     case("mesh", "time to full mesh", alike(Work::Mesh), &[]),
     case("interest", "100,000 subjects to a server that joins", alike(INTEREST), INTEREST_TARGET),
+    case("churn", "subjects come and go", alike(Work::Churn), &[]),
     case("mixed-one-128", "1 → 1, 128 B, to a nats-server", mixed(to(1, 128)), &[]),
     case("mixed-many-128", "1 → 64, 128 B, to a nats-server", mixed(to(MANY, 128)), &[]),
     case("mixed-request-128", "request and reply with a nats-server, 128 B", mixed(requests(128)), &[]),

@@ -125,9 +125,14 @@ impl Fixture {
     /// Connects publishers on the side `from` and subscribers on the side `to`, and subscribes. If these are
     /// different servers, the caller must wait until the first knows the interest of the second.
     pub(crate) fn open(from: Side, to: Side, topology: Topology) -> Result<Self> {
+        Self::open_over(from, &[to], topology)
+    }
+
+    /// Connects the subscribers on these sides in turn.
+    pub(crate) fn open_over(from: Side, sides: &[Side], topology: Topology) -> Result<Self> {
         let payload = frames::payload(topology.payload_bytes);
         let mut subscribers = Vec::with_capacity(topology.subscribers);
-        for index in 0..topology.subscribers {
+        for (index, to) in (0..topology.subscribers).zip(sides.iter().cycle()) {
             let subject = topology.subject(index);
             let client = to.subscriber(&subject, index)?;
             let frame = to.delivery_from(from, &client, &subject, &payload)?;
