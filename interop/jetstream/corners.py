@@ -309,6 +309,10 @@ CASES += [
         create("O", retention="interest"), copy("C", sources=[{"name": "O"}]), copy("M", mirror={"name": "O"}), Sleep(1), publish("o.a", "1"), publish("o.b", "2"),
         Sleep(4), api("STREAM.MSG.GET.O", {"seq": 1}), api("STREAM.MSG.GET.C", {"seq": 2}), api("STREAM.MSG.GET.M", {"seq": 2}),
     ]),
+    Case("copies: of streams that do not exist", [
+        copy("M", mirror={"name": "NONE"}), copy("S", sources=[{"name": "NONE"}, {"name": "FAR", "external": {"api": "$JS.far.API"}}]),
+        Sleep(1), api("STREAM.INFO.M"), api("STREAM.INFO.S"), api("STREAM.LIST"),
+    ]),
     Case("copies: two ways from one origin", [
         create("O"), copy("M", mirror={"name": "O"}), copy("N", mirror={"name": "O"}), copy("S", sources=[{"name": "M"}, {"name": "N"}]),
         copy("T", sources=[{"name": "O"}, {"name": "M"}]), copy("U", sources=[{"name": "M"}, {"name": "O"}]),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::page::Page;
 use super::{Answer, Call, json};
+use crate::jetstream::account::JetStream;
 use crate::jetstream::stream::Stream;
 use crate::jetstream::streams::Key;
 use crate::jetstream::{ApiError, StreamInfo, shown_metadata};
@@ -60,7 +61,17 @@ pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiErro
     let mut info = StreamInfo::of(call.stream(key)?, domain.as_deref(), now);
     shown_metadata(&mut info.config.metadata, &version);
     info.cluster = call.js.shown_cluster();
+    note_missing_origins(call.js, &mut info);
     Ok(info)
+}
+
+/// Shows which local origins do not exist.
+pub(super) fn note_missing_origins(js: &JetStream, info: &mut StreamInfo) {
+    for origin in info.mirror.iter_mut().chain(&mut info.sources) {
+        if origin.is_local && js.streams.find(&origin.name).is_none() {
+            origin.error = Some(ApiError::STREAM_NOT_FOUND);
+        }
+    }
 }
 
 /// Returns the subjects that a filter matches, in order, with their numbers of records.

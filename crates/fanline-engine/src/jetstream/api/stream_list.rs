@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::page::{INFOS_MAX, NAMES_MAX, Page, PageRequest};
+use super::stream_info::note_missing_origins;
 use super::{Answer, Call, json};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::peers::Elsewhere;
@@ -109,6 +110,7 @@ fn info(js: &mut JetStream, key: Key, now: Now) -> Option<Box<StreamInfo>> {
     let stream = js.streams.get_mut(key)?;
     let mut info = StreamInfo::of(stream, domain.as_deref(), now);
     info.cluster = cluster;
+    note_missing_origins(js, &mut info);
     Some(Box::new(info))
 }
 

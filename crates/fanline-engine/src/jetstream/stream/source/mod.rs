@@ -78,9 +78,12 @@ pub struct SourceStatus {
     pub seq: Option<u64>,
     /// Nanoseconds since the last message of the origin; -1 for never.
     pub active: i64,
-    /// Error of the last attempt to read a remote origin, if any.
+    /// Error of the last attempt to read a remote origin, if any; or that there is no such local one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
+    /// Whether the origin is a stream of the same server, or nowhere.
+    #[serde(skip)]
+    pub is_local: bool,
     /// Filter of the records to copy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
@@ -259,6 +262,7 @@ impl Stream {
                 .active
                 .map_or(-1, |at| now.unix_nanos.saturating_sub(at)),
             error: source.reader.as_ref().and_then(Reader::error).cloned(),
+            is_local: source.reader.is_none(),
             filter_subject: source.config.filter_subject.clone(),
             subject_transforms: source.config.subject_transforms.clone(),
         };
