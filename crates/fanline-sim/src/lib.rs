@@ -63,6 +63,7 @@
 
 mod accounts;
 mod client;
+mod cluster;
 mod model;
 mod run;
 mod server;
@@ -70,6 +71,6 @@ mod trace;
 mod violation;
 mod world;
 
-pub use run::{Covered, Failure, STEPS, run_seed, trace_seed};
-pub use server::{Disks, Sabotage, Server, ServerSettings};
+pub use run::{Covered, Failure, Mode, STEPS, run_seed, trace_seed};
+pub use server::{Disks, Member, Sabotage, Server, ServerSettings};
 pub use violation::{Invariant, Violation};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use fanline_sim::{Invariant, Sabotage, run_seed};
+use fanline_sim::{Invariant, Mode, Sabotage, run_seed};
 
 /// Runs seeds with a fault, and checks that the invariants found include `expected`.
 fn check(sabotage: Sabotage, expected: Invariant) {
-    let failures = (0..300).filter_map(|seed| run_seed(seed, sabotage).err());
+    let failures = (0..300).filter_map(|seed| run_seed(Mode::Server, seed, sabotage).err());
     let mut found = BTreeSet::new();
     for failure in failures {
         found.insert(failure.violation.invariant);

@@ -1,6 +1,6 @@
 //! Seeds without faults of the harness.
 
-use fanline_sim::{Sabotage, run_seed, trace_seed};
+use fanline_sim::{Mode, Sabotage, run_seed, trace_seed};
 
 /// Seeds that every build runs.
 const SEEDS: u64 = 300;
@@ -9,7 +9,7 @@ const SEEDS: u64 = 300;
 fn seeds_hold_all_invariants() {
     let (mut messages, mut reads) = (0, 0);
     for seed in 0..SEEDS {
-        match run_seed(seed, Sabotage::None) {
+        match run_seed(Mode::Server, seed, Sabotage::None) {
             Ok(covered) => {
                 messages += covered.messages;
                 reads += covered.reads;
@@ -27,8 +27,8 @@ fn seeds_hold_all_invariants() {
 #[test]
 fn a_seed_repeats_its_steps() {
     for seed in 0..20 {
-        let (first, _) = trace_seed(seed, Sabotage::None);
-        let (second, _) = trace_seed(seed, Sabotage::None);
+        let (first, _) = trace_seed(Mode::Server, seed, Sabotage::None);
+        let (second, _) = trace_seed(Mode::Server, seed, Sabotage::None);
         let differs = first.iter().zip(&second).find(|(a, b)| a != b);
         assert_eq!(differs, None, "seed {seed}");
         assert_eq!(first.len(), second.len());
