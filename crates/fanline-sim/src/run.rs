@@ -70,6 +70,8 @@ pub struct Covered {
     pub cuts: u64,
     /// Messages that crossed a route.
     pub crossings: u64,
+    /// Starts of a server because gossip had not introduced all servers to each other.
+    pub gaps: u64,
 }
 
 impl Covered {
@@ -83,6 +85,7 @@ impl Covered {
         self.restarts += other.restarts;
         self.cuts += other.cuts;
         self.crossings += other.crossings;
+        self.gaps += other.gaps;
     }
 }
 

@@ -87,9 +87,12 @@ impl Cluster {
 
     /// Ends one server with all its connections.
     pub(super) fn crash_one(&mut self) {
-        let Some(node) = self.some_node() else {
-            return;
-        };
+        if let Some(node) = self.some_node() {
+            self.crash(node);
+        }
+    }
+
+    pub(super) fn crash(&mut self, node: usize) {
         self.note(|| format!("server {node} ends by accident"));
         self.nodes[node].running = None;
         let leaving = self

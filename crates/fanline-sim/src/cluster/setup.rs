@@ -26,6 +26,19 @@ const RETRIES: u64 = 1000;
 pub(super) struct Setup {
     /// The settings of each server.
     pub(super) nodes: Vec<NodeSetup>,
+    /// Whether servers learn of others by gossip.
+    pub(super) uses_gossip: bool,
+}
+
+/// The servers whose addresses are in the configuration of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// All others.
+    All,
+    /// The first one.
+    First,
+    /// The one with the previous number.
+    Previous,
 }
 
 /// What a seed chooses for one server.
@@ -52,7 +65,7 @@ impl Setup {
         if dice.one_in(2) {
             dedicated.push("P".into());
         }
-        let way = dice.below(3);
+        let way = [Way::All, Way::First, Way::Previous][dice.below(3)];
         let nodes = (0..count).map(|node| {
             let shards = 1 + dice.below(3);
             let route_shards = 1 + dice.below(shards);
@@ -70,6 +83,7 @@ impl Setup {
         });
         Setup {
             nodes: nodes.collect(),
+            uses_gossip: way != Way::All && count > 2,
         }
     }
 
@@ -97,13 +111,11 @@ impl Setup {
     }
 }
 
-/// Returns the servers whose addresses are in the configuration of one: all others, the first server, or the previous
-/// one. In the last two cases, servers learn of others by gossip.
-fn configured(way: usize, node: usize, count: usize) -> Vec<usize> {
+fn configured(way: Way, node: usize, count: usize) -> Vec<usize> {
     match way {
-        0 => (0..count).filter(|other| *other != node).collect(),
-        1 => (0..node.min(1)).collect(),
-        _ => (node.saturating_sub(1)..node).collect(),
+        Way::All => (0..count).filter(|other| *other != node).collect(),
+        Way::First => (0..node.min(1)).collect(),
+        Way::Previous => (node.saturating_sub(1)..node).collect(),
     }
 }
 
