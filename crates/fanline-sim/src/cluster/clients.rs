@@ -77,7 +77,8 @@ impl Cluster {
                 }
             }
             10..14 => self.subscribe(at),
-            14..17 => self.unsubscribe(at),
+            14..16 => self.unsubscribe(at),
+            16 => self.limit_subscription(at),
             _ => self.ping(at),
         }
     }
@@ -157,12 +158,15 @@ impl Cluster {
         }
     }
 
-    fn unsubscribe(&mut self, at: usize) {
+    fn some_subscription(&mut self, at: usize) -> Option<u64> {
         let sids: Vec<u64> = self.clients[at].subscriptions.iter().copied().collect();
-        if sids.is_empty() {
+        (!sids.is_empty()).then(|| sids[self.dice.below(sids.len())])
+    }
+
+    fn unsubscribe(&mut self, at: usize) {
+        let Some(sid) = self.some_subscription(at) else {
             return;
-        }
-        let sid = sids[self.dice.below(sids.len())];
+        };
         let client = &mut self.clients[at];
         push_line(&mut client.out, &format!("UNSUB {sid}"));
         client.claims.push(Claim::Gone(sid));
@@ -170,6 +174,21 @@ impl Cluster {
         let key = client.key;
         self.model.unsubscribe((key, sid));
         self.note(|| format!("{key:?} unsubscribes {sid}"));
+    }
+
+    fn limit_subscription(&mut self, at: usize) {
+        let Some(sid) = self.some_subscription(at) else {
+            return;
+        };
+        let max = 1 + self.dice.below(8) as u64;
+        let client = &mut self.clients[at];
+        push_line(&mut client.out, &format!("UNSUB {sid} {max}"));
+        client.claims.push(Claim::Limited(sid, max));
+        // It is not unsubscribed again, so that its maximum holds.
+        client.subscriptions.remove(&sid);
+        let key = client.key;
+        self.model.unsubscribe((key, sid));
+        self.note(|| format!("{key:?} unsubscribes {sid} after {max} messages"));
     }
 
     pub(super) fn ping(&mut self, at: usize) {

@@ -56,6 +56,9 @@ struct Subscription {
     known_at: Option<u64>,
     /// Whether the client has begun to unsubscribe.
     is_ending: bool,
+    /// Most messages, once UNSUB has set it.
+    max: Option<u64>,
+    count: u64,
     /// How often each message was received since all was quiet.
     received: BTreeMap<u64, u64>,
     /// The newest message of each publisher.
@@ -78,11 +81,10 @@ pub(super) struct ClusterModel {
     subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     /// Pairs of servers between which messages may have been lost since all was quiet.
     cut: BTreeSet<(usize, usize)>,
-    /// Groups with members that have disconnected since all was quiet. Messages for these groups may be lost.
-    disturbed: BTreeSet<Group>,
     /// Groups that members have begun to leave since all was quiet. A message for a member that has left is passed on
-    /// to another one, and later messages may overtake it.
-    reordered: BTreeSet<Group>,
+    /// to another shard or server, and later messages may overtake it. It is lost if the member was on another shard
+    /// than the one that received the message, and all other members are at other servers.
+    left: BTreeSet<Group>,
     /// Interest at each server of clients that have disconnected since all was quiet, which it may not know yet.
     departed: Vec<(usize, Place)>,
     /// Messages checked so far.
@@ -131,17 +133,19 @@ impl ClusterModel {
             visible_at: None,
             known_at: None,
             is_ending: false,
+            max: None,
+            count: 0,
             received: BTreeMap::new(),
             newest: BTreeMap::new(),
         };
         self.subscriptions.insert(key, subscription);
     }
 
-    /// Notes that a client has begun to unsubscribe.
+    /// Notes that a client has begun to unsubscribe, either immediately or after some messages.
     pub(super) fn unsubscribe(&mut self, key: SubscriptionKey) {
         if let Some(subscription) = self.subscriptions.get_mut(&key) {
             subscription.is_ending = true;
-            self.reordered.extend(subscription.group());
+            self.left.extend(subscription.group());
         }
     }
 
@@ -161,7 +165,12 @@ impl ClusterModel {
             Claim::Gone(sid) => {
                 self.subscriptions.remove(&(client, *sid));
             }
-            Claim::Limited(..) => {}
+            Claim::Limited(sid, max) => {
+                if let Some(subscription) = self.subscriptions.get_mut(&(client, *sid)) {
+                    subscription.max = Some(subscription.count.max(*max));
+                    subscription.is_ending = false;
+                }
+            }
         }
     }
 
@@ -169,8 +178,7 @@ impl ClusterModel {
     pub(super) fn disconnect(&mut self, client: ClientKey) {
         let is_of = |key: &SubscriptionKey| key.0 == client;
         for (_, subscription) in self.subscriptions.iter().filter(|(key, _)| is_of(key)) {
-            self.disturbed.extend(subscription.group());
-            self.reordered.extend(subscription.group());
+            self.left.extend(subscription.group());
             self.departed
                 .push((subscription.home.node, subscription.place()));
         }
@@ -257,6 +265,11 @@ impl ClusterModel {
             let text = format!("{key:?} received its own message {id} without echo");
             return violation(Invariant::Correctness, text);
         }
+        subscription.count += 1;
+        if subscription.max.is_some_and(|max| subscription.count > max) {
+            let text = format!("{key:?} received message {id}, more than its maximum");
+            return violation(Invariant::Unsubscribed, text);
+        }
         let times = subscription.received.entry(id).or_default();
         *times += 1;
         if *times > 1 + again {
@@ -265,13 +278,15 @@ impl ClusterModel {
         }
         let group = subscription.group();
         let newest = subscription.newest.entry(message.publisher).or_default();
-        let is_left = |group: &Group| self.reordered.contains(group);
+        let is_left = |group: &Group| self.left.contains(group);
         let may_be_late = again > 0 || group.as_ref().is_some_and(is_left);
         if *newest >= id && !may_be_late {
             let text = format!("{key:?} received message {id} after {newest}");
             return violation(Invariant::Order, text);
         }
-        *newest = id.max(*newest);
+        if again == 0 {
+            *newest = id.max(*newest);
+        }
         if let Some(group) = group
             && !message.groups.insert(group)
         {
@@ -301,11 +316,13 @@ impl ClusterModel {
         }
         self.messages.clear();
         self.cut.clear();
-        self.disturbed.clear();
         self.departed.clear();
-        self.reordered.clear();
+        self.left.clear();
         for subscription in self.subscriptions.values_mut() {
             subscription.received.clear();
+            // Such a member leaves at any time.
+            let leaves = subscription.max.is_some() && !subscription.is_spent();
+            self.left.extend(subscription.group().filter(|_| leaves));
             if subscription.visible_at.is_some() {
                 subscription.known_at.get_or_insert(at);
             }
@@ -322,11 +339,12 @@ impl ClusterModel {
         };
         // A chosen member may be at a server to which the message was lost.
         let is_lost = match subscription.group() {
-            Some(group) => !self.cut.is_empty() || self.disturbed.contains(&group),
+            Some(group) => !self.cut.is_empty() || self.left.contains(&group),
             None => self.cut.contains(&(node.min(other), node.max(other))),
         };
         subscription.home.account == message.home.account
             && !subscription.is_ending
+            && !subscription.is_spent()
             && since.is_some_and(|since| since < message.at)
             && !(is_lost && (node != other || subscription.queue.is_some()))
             && (subscription.echoes || client != message.publisher)
@@ -338,7 +356,8 @@ impl ClusterModel {
     pub(super) fn interest_of(&self, node: usize) -> Interest {
         let mut interest = Interest::new();
         let own = self.subscriptions.values();
-        for subscription in own.filter(|subscription| subscription.home.node == node) {
+        let is_own = |it: &&Subscription| it.home.node == node && !it.is_spent();
+        for subscription in own.filter(is_own) {
             let weight = interest.entry(subscription.place()).or_default();
             *weight = match subscription.queue {
                 None => 1,
@@ -364,6 +383,11 @@ impl ClusterModel {
 impl Subscription {
     fn group(&self) -> Option<Group> {
         Some((self.home.account, self.queue.clone()?))
+    }
+
+    /// Whether the subscription has received as many messages as it may.
+    fn is_spent(&self) -> bool {
+        self.max.is_some_and(|max| self.count >= max)
     }
 
     fn place(&self) -> Place {
