@@ -6,7 +6,7 @@ use fanline_sim::{Mode, Sabotage, run_seed, trace_seed};
 const SEEDS: u64 = 300;
 
 /// Seeds of clusters that every build runs.
-const CLUSTERS: u64 = 200;
+const CLUSTERS: u64 = 60;
 
 #[test]
 fn seeds_hold_all_invariants() {
