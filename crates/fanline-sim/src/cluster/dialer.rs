@@ -20,7 +20,7 @@ pub(super) struct Dialer {
     configured: Vec<usize>,
     /// The first routes that are dialed, by the number of their task. `true` once the peer has accepted it.
     dialed: BTreeMap<u64, bool>,
-    /// Failures after which an address learned by gossip is given up.
+    /// Failures after which an address learned by gossip is abandoned.
     retries: u64,
     tasks_started: u64,
 }

@@ -52,7 +52,7 @@ pub(super) struct NodeSetup {
     pub(super) dedicated: Vec<String>,
     /// The servers whose addresses are configured.
     pub(super) configured: Vec<usize>,
-    /// Failures after which an address that was learned by gossip is given up.
+    /// Failures after which an address that was learned by gossip is abandoned.
     pub(super) retries: u64,
 }
 
