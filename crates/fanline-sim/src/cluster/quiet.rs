@@ -1,6 +1,7 @@
 //! Quiet moments: all servers run and have routes to each other, everything has arrived, and then what servers know
 //! must be what clients have.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanline_engine::auth::AccountId;
@@ -164,16 +165,15 @@ impl Cluster {
             let Some(own) = running(node) else {
                 return false;
             };
-            let (all, mut by_peer) = own.server.count_routes();
+            let (all, by_peer) = own.server.count_routes();
             let others = (0..self.nodes.len()).filter(|other| *other != node);
-            let mut expected = 0;
-            let has_each = others.map(|other| {
-                let count = self.setup.routes_between(node, other);
-                expected += count;
-                let id = running(other).map(|running| &running.id);
-                id.and_then(|id| by_peer.remove(id)) == Some(count)
-            });
-            has_each.fold(true, |has_all, has| has_all && has) && all == expected
+            let expected: BTreeMap<String, usize> = others
+                .filter_map(|other| {
+                    let id = running(other)?.id.clone();
+                    Some((id, self.setup.routes_between(node, other)))
+                })
+                .collect();
+            all == expected.values().sum::<usize>() && by_peer == expected
         };
         (0..self.nodes.len()).all(is_complete)
     }
