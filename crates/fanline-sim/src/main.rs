@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use fanline_sim::{Covered, Sabotage, run_seed, trace_seed};
+use fanline_sim::{Covered, Mode, Sabotage, run_seed, trace_seed};
 
-/// Runs simulated servers, each from a seed.
+/// Runs simulated servers or clusters, each from a seed.
 #[derive(Parser)]
 struct Options {
     /// Seeds to run, as `from..to`.
@@ -23,6 +23,18 @@ struct Options {
     /// Runs one seed and prints its steps.
     #[arg(long)]
     trace: Option<u64>,
+    /// Runs clusters of servers, instead of single servers.
+    #[arg(long)]
+    cluster: bool,
+}
+
+impl Options {
+    fn mode(&self) -> Mode {
+        match self.cluster {
+            true => Mode::Cluster,
+            false => Mode::Server,
+        }
+    }
 }
 
 fn parse_range(text: &str) -> Result<(u64, u64), String> {
@@ -36,7 +48,7 @@ fn parse_range(text: &str) -> Result<(u64, u64), String> {
 fn main() -> ExitCode {
     let options = Options::parse();
     if let Some(seed) = options.trace {
-        let (lines, outcome) = trace_seed(seed, Sabotage::None);
+        let (lines, outcome) = trace_seed(options.mode(), seed, Sabotage::None);
         for line in lines {
             println!("{line}");
         }
@@ -66,7 +78,7 @@ fn run_range(options: &Options) -> ExitCode {
                     if seed >= to {
                         return;
                     }
-                    match run_seed(seed, Sabotage::None) {
+                    match run_seed(options.mode(), seed, Sabotage::None) {
                         Ok(one) => covered.lock().expect("no holder panics").add(&one),
                         Err(failure) => {
                             has_failed.store(true, Ordering::Relaxed);

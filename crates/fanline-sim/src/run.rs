@@ -3,9 +3,10 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::cluster::Cluster;
 use crate::server::Sabotage;
 use crate::trace::Trace;
-use crate::violation::{Invariant, Violation};
+use crate::violation::{Invariant, Outcome, Violation};
 use crate::world::World;
 
 /// Steps of a run, unless specified.
@@ -63,8 +64,14 @@ pub struct Covered {
     pub deliveries: u64,
     /// MQTT messages above QoS 0 that their publishers know to be received.
     pub mqtt: u64,
-    /// Starts of the server after an accident.
+    /// Starts of a server after an accident.
     pub restarts: u64,
+    /// Routes that were cut.
+    pub cuts: u64,
+    /// Messages that crossed a route.
+    pub crossings: u64,
+    /// Starts of a server because gossip had not introduced all servers to each other.
+    pub gaps: u64,
 }
 
 impl Covered {
@@ -76,6 +83,55 @@ impl Covered {
         self.deliveries += other.deliveries;
         self.mqtt += other.mqtt;
         self.restarts += other.restarts;
+        self.cuts += other.cuts;
+        self.crossings += other.crossings;
+        self.gaps += other.gaps;
+    }
+}
+
+/// What a seed runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// One server with JetStream and MQTT.
+    #[default]
+    Server,
+    /// Servers that routes join.
+    Cluster,
+}
+
+/// A simulated world.
+enum Simulated {
+    Server(Box<World>),
+    Cluster(Box<Cluster>),
+}
+
+impl Simulated {
+    fn new(mode: Mode, seed: u64, sabotage: Sabotage, trace: Trace) -> Self {
+        match mode {
+            Mode::Server => Simulated::Server(World::new(seed, sabotage, trace).into()),
+            Mode::Cluster => Simulated::Cluster(Cluster::new(seed, sabotage, trace).into()),
+        }
+    }
+
+    fn run(&mut self) -> Outcome {
+        match self {
+            Simulated::Server(world) => world.run(STEPS),
+            Simulated::Cluster(cluster) => cluster.run(STEPS),
+        }
+    }
+
+    fn covered(&self) -> Covered {
+        match self {
+            Simulated::Server(world) => world.covered(),
+            Simulated::Cluster(cluster) => cluster.covered(),
+        }
+    }
+
+    fn story(&mut self) -> (u64, Vec<String>) {
+        match self {
+            Simulated::Server(world) => world.story(),
+            Simulated::Cluster(cluster) => cluster.story(),
+        }
     }
 }
 
@@ -83,13 +139,17 @@ impl Covered {
 ///
 /// # Errors
 /// The first violated invariant, with the last steps.
-pub fn run_seed(seed: u64, sabotage: Sabotage) -> Result<Covered, Box<Failure>> {
-    let found = match run(seed, sabotage, false) {
+pub fn run_seed(mode: Mode, seed: u64, sabotage: Sabotage) -> Result<Covered, Box<Failure>> {
+    let run = |is_traced| {
+        let mut world = Simulated::new(mode, seed, sabotage, Trace::new(is_traced));
+        drive(&mut world, seed)
+    };
+    let found = match run(false) {
         Ok(covered) => return Ok(covered),
         Err(found) => found,
     };
     // Again with a trace, which costs time.
-    Err(match run(seed, sabotage, true) {
+    Err(match run(true) {
         Err(again) if again.violation == found.violation => again,
         _ => {
             let mut found = found;
@@ -100,8 +160,12 @@ pub fn run_seed(seed: u64, sabotage: Sabotage) -> Result<Covered, Box<Failure>> 
 }
 
 /// Runs a seed, and returns its trace: all steps, unless the trace has dropped the oldest ones.
-pub fn trace_seed(seed: u64, sabotage: Sabotage) -> (Vec<String>, Result<Covered, Box<Failure>>) {
-    let mut world = World::new(seed, sabotage, Trace::new(true));
+pub fn trace_seed(
+    mode: Mode,
+    seed: u64,
+    sabotage: Sabotage,
+) -> (Vec<String>, Result<Covered, Box<Failure>>) {
+    let mut world = Simulated::new(mode, seed, sabotage, Trace::new(true));
     let outcome = drive(&mut world, seed);
     match outcome {
         Ok(covered) => (world.story().1, Ok(covered)),
@@ -109,13 +173,8 @@ pub fn trace_seed(seed: u64, sabotage: Sabotage) -> (Vec<String>, Result<Covered
     }
 }
 
-fn run(seed: u64, sabotage: Sabotage, is_traced: bool) -> Result<Covered, Box<Failure>> {
-    let mut world = World::new(seed, sabotage, Trace::new(is_traced));
-    drive(&mut world, seed)
-}
-
-fn drive(world: &mut World, seed: u64) -> Result<Covered, Box<Failure>> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| world.run(STEPS)));
+fn drive(world: &mut Simulated, seed: u64) -> Result<Covered, Box<Failure>> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));

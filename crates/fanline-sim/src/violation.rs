@@ -26,6 +26,10 @@ pub enum Invariant {
     Correctness,
     /// Everything is answered in the end, and consumers deliver what is stored.
     Liveness,
+    /// A server knows the interest of its peers, and no more of a peer whose last route has ended.
+    Interest,
+    /// A message takes one hop to each server of a cluster at most, and nothing but a cut or a crash loses it.
+    Hops,
     /// MQTT messages of QoS 1 reach sessions at least once, and messages of QoS 2 exactly once.
     Mqtt,
 }

@@ -4,7 +4,7 @@ mod mqtt;
 mod nats;
 
 pub(crate) use mqtt::{MqttReader, Publish, number_at, packet, push_text};
-pub(crate) use nats::{Event, NatsReader, Received};
+pub(crate) use nats::{Event, NatsReader, Received, push_line, push_publish};
 
 /// The number of a client, which no other has had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,37 @@
-//! Reads what a server sends to a NATS client.
+//! What a NATS client writes, and how it reads what a server sends.
+
+use std::collections::VecDeque;
+
+/// Appends a line.
+pub(crate) fn push_line(out: &mut VecDeque<u8>, line: &str) {
+    out.extend(line.as_bytes());
+    out.extend(b"\r\n");
+}
+
+/// Appends a message. `header` is a line, or empty.
+pub(crate) fn push_publish(
+    out: &mut VecDeque<u8>,
+    subject: &str,
+    reply: &str,
+    header: &str,
+    payload: &[u8],
+) {
+    let blank = if reply.is_empty() { "" } else { " " };
+    let length = payload.len();
+    if header.is_empty() {
+        push_line(out, &format!("PUB {subject}{blank}{reply} {length}"));
+    } else {
+        let block = format!("NATS/1.0\r\n{header}\r\n\r\n");
+        let (headers, total) = (block.len(), block.len() + length);
+        push_line(
+            out,
+            &format!("HPUB {subject}{blank}{reply} {headers} {total}"),
+        );
+        out.extend(block.as_bytes());
+    }
+    out.extend(payload);
+    out.extend(b"\r\n");
+}
 
 /// A message from the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,4 +16,16 @@ pub enum Sabotage {
     LoseSyncs,
     /// It does not remove sessions whose connection has closed.
     KeepSessions,
+    /// It drops a line that announces interest to a peer.
+    DropAnnouncement,
+    /// It drops a line that withdraws interest from a peer.
+    DropWithdrawal,
+    /// It drops a message between servers.
+    DropRouted,
+    /// It delivers a message between servers twice.
+    RepeatRouted,
+    /// It forwards a message that came from a peer to another peer.
+    ForwardRouted,
+    /// It does not remove routes whose connection has closed.
+    KeepRoutes,
 }

@@ -25,7 +25,6 @@ pub(super) struct ServiceThread {
     service: JetStreamService<JetStreams>,
     /// Requested syncs, in any state.
     pub(super) syncs: Vec<Sync>,
-    was_synced: bool,
 }
 
 /// A sync on its way.
@@ -75,7 +74,6 @@ impl ServiceThread {
         ServiceThread {
             service,
             syncs: Vec::new(),
-            was_synced: false,
         }
     }
 }
@@ -85,10 +83,10 @@ impl Server {
     /// it did.
     pub(super) fn try_run_service(&mut self, batch: &mut Batch) -> bool {
         let is_small = batch.bytes() <= INLINE_BYTES_MAX;
-        let Some(mailbox) = self.mailboxes.last_mut() else {
+        let (Some(mailbox), Some(thread)) = (self.mailboxes.last_mut(), &self.service) else {
             return false;
         };
-        if !is_small || !mailbox.is_empty() || !self.service.service.is_quick(batch) {
+        if !is_small || !mailbox.is_empty() || !thread.service.is_quick(batch) {
             return false;
         }
         mailbox.append(batch);
@@ -99,17 +97,22 @@ impl Server {
     /// Applies pending batches and due timers of the service. Returns whether there were any.
     pub(crate) fn round(&mut self) -> bool {
         let index = self.mailboxes.len() - 1;
+        let Some(thread) = &mut self.service else {
+            return false;
+        };
         let batch = std::mem::take(&mut self.mailboxes[index]);
         let has_batch = !batch.is_empty();
-        let has_own = !self.service.service.outgoing(index).is_empty();
+        let has_own = !thread.service.outgoing(index).is_empty();
         if has_batch {
             self.apply_at_service(&batch);
         }
-        let service = &mut self.service.service;
-        let is_due = service
-            .next_timeout()
-            .is_some_and(|at| at <= self.now.since_start);
-        if is_due {
+        let service = self.service.as_mut().map(|thread| &mut thread.service);
+        let due = service.filter(|service| {
+            let at = service.next_timeout();
+            at.is_some_and(|at| at <= self.now.since_start)
+        });
+        let is_due = due.is_some();
+        if let Some(service) = due {
             service.handle_timeout(self.now);
         }
         self.end_round();
@@ -118,35 +121,43 @@ impl Server {
 
     fn apply_at_service(&mut self, batch: &Batch) {
         let mut cursor = BatchCursor::default();
-        while self
-            .service
-            .service
-            .apply(batch, &mut cursor, self.now)
-            .must_flush
+        while let Some(ServiceThread { service, .. }) = &mut self.service
+            && service.apply(batch, &mut cursor, self.now).must_flush
         {
-            self.service.service.settle(self.now);
+            service.settle(self.now);
             self.send_output();
         }
     }
 
     pub(super) fn end_round(&mut self) {
-        self.service.service.settle(self.now);
         let index = self.mailboxes.len() - 1;
+        self.settle_service();
         for _ in 0..OWN_ROUNDS_MAX {
-            let own = std::mem::take(self.service.service.outgoing(index));
+            let Some(ServiceThread { service, .. }) = &mut self.service else {
+                return;
+            };
+            let own = std::mem::take(service.outgoing(index));
             if own.is_empty() {
                 break;
             }
             self.apply_at_service(&own);
-            self.service.service.settle(self.now);
+            self.settle_service();
         }
         self.send_output();
+    }
+
+    fn settle_service(&mut self) {
+        if let Some(ServiceThread { service, .. }) = &mut self.service {
+            service.settle(self.now);
+        }
     }
 
     /// Requests syncs, releases acknowledgements, and posts batches.
     fn send_output(&mut self) {
         let now = self.now.since_start;
-        let ServiceThread { service, syncs, .. } = &mut self.service;
+        let Some(ServiceThread { service, syncs, .. }) = &mut self.service else {
+            return;
+        };
         while let Some(wanted) = service.with(|streams, _| streams.poll_sync(now)) {
             let disk = self.disks.of(&wanted.account_name, &wanted.sync.name);
             let reach = disk.reach(&wanted.sync.request);
@@ -179,12 +190,16 @@ impl Server {
             None => SyncState::Requested,
             Some(_) => SyncState::Performed,
         };
-        self.service.syncs.iter().map(state).collect()
+        let syncs = self.service.iter().flat_map(|thread| &thread.syncs);
+        syncs.map(state).collect()
     }
 
     /// Performs a requested sync on the disk.
     pub(crate) fn perform_sync(&mut self, at: usize, dice: &mut Dice) {
-        let sync = &mut self.service.syncs[at];
+        let Some(ServiceThread { syncs, .. }) = &mut self.service else {
+            return;
+        };
+        let sync = &mut syncs[at];
         let name = &sync.wanted.sync.name;
         let mut disk = self.disks.of(&sync.wanted.account_name, name);
         sync.result = Some(match self.sabotage {
@@ -195,41 +210,40 @@ impl Server {
 
     /// Passes the result of a sync to the service, and then does what the service's thread does after syncs.
     pub(crate) fn finish_sync(&mut self, at: usize) {
-        let Sync { wanted, result, .. } = self.service.syncs.remove(at);
+        let Some(thread) = &mut self.service else {
+            return;
+        };
+        let Sync { wanted, result, .. } = thread.syncs.remove(at);
         if self.sabotage == Sabotage::LoseSyncs {
             return;
         }
         let (account, sync) = (wanted.account, wanted.sync);
         let now = self.now.since_start;
-        self.service.service.with(|streams, _| {
+        thread.service.with(|streams, _| {
             let result = result.unwrap_or(Ok(()));
             streams.handle_synced(account, sync.stream, sync.request.id, result, now);
         });
-        self.service.was_synced = true;
-        self.continue_after_syncs();
-    }
-
-    fn continue_after_syncs(&mut self) {
-        if std::mem::take(&mut self.service.was_synced) {
-            self.send_output();
-        }
+        // The thread sends what it has before it reads its mailbox.
+        self.send_output();
         self.round();
     }
 
     /// Applies another directory at the service.
     pub(crate) fn reload_service(&mut self, access: &Access) {
         let now = self.now;
-        let service = &mut self.service.service;
-        service.set_accounts(access);
-        service.with(|streams, ports| streams.set_accounts(access, now, ports));
+        if let Some(ServiceThread { service, .. }) = &mut self.service {
+            service.set_accounts(access);
+            service.with(|streams, ports| streams.set_accounts(access, now, ports));
+        }
         self.round();
     }
 
     /// Takes the problems that the service would log.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
-        self.service
-            .service
-            .with(|streams, _| streams.take_problems())
+        let service = self.service.as_mut();
+        service.map_or_else(Vec::new, |thread| {
+            thread.service.with(|streams, _| streams.take_problems())
+        })
     }
 
     /// Reads all records of a stream. `None` if there is no such stream.
@@ -238,7 +252,8 @@ impl Server {
         account: AccountId,
         stream: &str,
     ) -> Option<Vec<StoredRecord>> {
-        self.service.service.with(|streams, _| {
+        let service = &mut self.service.as_mut()?.service;
+        service.with(|streams, _| {
             let mut records = Vec::new();
             let is_there = streams.has_stream(account, stream);
             streams.read(account, stream, &[b">"], 1, &mut |record| {

@@ -4,11 +4,12 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use fanline_engine::auth::{Access, ConnectionKind};
+use fanline_engine::route::RouteEnded;
 use fanline_engine::{
-    Auth, Batch, BatchCursor, Chunk, CloseReason, Peer, Receipt, ServerInfo, SessionId, Shard,
-    ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, CloseReason, Peer, Receipt, SessionId, Shard, ShardConfig,
 };
 
+use super::routes::Greeting;
 use super::{Sabotage, Server, Socket};
 
 /// A shard as its thread holds it.
@@ -31,12 +32,34 @@ pub(super) struct Connection {
     pub(super) shard: usize,
     /// The session, until it is removed.
     pub(super) session: Option<SessionId>,
+    /// The connection of a route before its session.
+    pub(super) greeting: Option<Greeting>,
+    pub(super) is_route: bool,
     pub(super) socket: Socket,
     /// The beginning of an incomplete frame.
     held: Vec<u8>,
     /// Whether the last write did not take everything.
     is_draining: bool,
     ended: Option<CloseReason>,
+}
+
+impl Connection {
+    /// Creates a connection whose socket stores at most `room_bytes` that the other side has not read.
+    pub(super) fn new(shard: usize, room_bytes: usize) -> Self {
+        Connection {
+            shard,
+            session: None,
+            greeting: None,
+            is_route: false,
+            socket: Socket {
+                room_bytes,
+                ..Socket::default()
+            },
+            held: Vec::new(),
+            is_draining: false,
+            ended: None,
+        }
+    }
 }
 
 impl Server {
@@ -57,15 +80,8 @@ impl Server {
             .shard
             .open(self.connections_opened, peer, false, now);
         self.connections.push(Some(Connection {
-            shard,
             session: Some(session),
-            socket: Socket {
-                room_bytes,
-                ..Socket::default()
-            },
-            held: Vec::new(),
-            is_draining: false,
-            ended: None,
+            ..Connection::new(shard, room_bytes)
         }));
         self.post_batches(shard);
         ConnectionKey(self.connections.len() - 1)
@@ -76,6 +92,9 @@ impl Server {
         let Some(connection) = self.connection(key) else {
             return false;
         };
+        if connection.greeting.is_some() {
+            return self.greet(key, bytes_max);
+        }
         let (Some(session), None) = (connection.session, connection.ended) else {
             return false;
         };
@@ -87,8 +106,17 @@ impl Server {
             }
             return is_at_end;
         }
+        self.take_input(key, session, &new);
+        true
+    }
+
+    /// Passes input of a session to the engine.
+    pub(super) fn take_input(&mut self, key: ConnectionKey, session: SessionId, new: &[u8]) {
+        let Some(connection) = self.connection(key) else {
+            return;
+        };
         let mut input = std::mem::take(&mut connection.held);
-        input.extend_from_slice(&new);
+        input.extend_from_slice(new);
         let shard = connection.shard;
         let chunk = Chunk::new(input.into_boxed_slice());
         // Batches that arrived before this input may hold subscriptions to its subjects.
@@ -97,7 +125,6 @@ impl Server {
         if let Some(connection) = self.connection(key) {
             connection.held = held;
         }
-        true
     }
 
     /// Passes input to the engine, and returns what is incomplete.
@@ -164,6 +191,8 @@ impl Server {
                 self.post(to, &mut batch);
             }
         }
+        let events = self.threads[shard].shard.take_route_events();
+        self.route_events.extend(events);
     }
 
     /// Posts a batch of a shard. The service may perform small work at once.
@@ -171,7 +200,7 @@ impl Server {
         if self.sabotage == Sabotage::DropBatch && self.sabotage_dice.one_in(40) {
             return batch.clear();
         }
-        let is_for_service = to + 1 == self.mailboxes.len();
+        let is_for_service = self.service.is_some() && to + 1 == self.mailboxes.len();
         if !(is_for_service && self.try_run_service(batch)) {
             self.mailboxes[to].append(batch);
         }
@@ -254,12 +283,39 @@ impl Server {
     }
 
     /// Closes a connection from the server's side.
-    fn close(&mut self, key: ConnectionKey, reason: CloseReason) {
+    pub(super) fn close(&mut self, key: ConnectionKey, reason: CloseReason) {
         let Some(connection) = self.connection(key) else {
             return;
         };
         let shard = connection.shard;
         let Some(session) = connection.session else {
+            return;
+        };
+        if self.is_kept(key) {
+            self.ended_routes.push((key, RouteEnded::default()));
+        } else {
+            self.remove(key, session, reason);
+        }
+        self.post_batches(shard);
+        let Some(connection) = self.connection(key) else {
+            return;
+        };
+        connection.session = None;
+        connection.socket.is_server_gone = true;
+        if connection.socket.is_client_gone {
+            self.connections[key.0] = None;
+        }
+    }
+
+    /// Whether the harness does not let a route end.
+    fn is_kept(&mut self, key: ConnectionKey) -> bool {
+        let is_route = self.connection(key).is_some_and(|it| it.is_route);
+        self.sabotage == Sabotage::KeepRoutes && is_route && self.sabotage_dice.one_in(4)
+    }
+
+    /// Removes the session of a connection.
+    fn remove(&mut self, key: ConnectionKey, session: SessionId, reason: CloseReason) {
+        let Some(shard) = self.connection(key).map(|connection| connection.shard) else {
             return;
         };
         self.threads[shard].shard.end(session, reason);
@@ -272,17 +328,12 @@ impl Server {
             self.post_batches(shard);
         }
         self.post_batches(shard);
-        if self.sabotage != Sabotage::KeepSessions {
-            self.threads[shard].shard.remove(session, reason);
-        }
-        self.post_batches(shard);
-        let Some(connection) = self.connection(key) else {
+        if self.sabotage == Sabotage::KeepSessions {
             return;
-        };
-        connection.session = None;
-        connection.socket.is_server_gone = true;
-        if connection.socket.is_client_gone {
-            self.connections[key.0] = None;
+        }
+        let ended = self.threads[shard].shard.remove(session, reason);
+        if let Some(ended) = ended.and_then(|ended| ended.route) {
+            self.ended_routes.push((key, *ended));
         }
     }
 
@@ -299,7 +350,7 @@ impl Server {
         // The client reads nothing more: the system takes what is written.
         connection.socket.to_client.clear();
         connection.socket.room_bytes = usize::MAX;
-        if connection.session.is_none() {
+        if connection.session.is_none() && connection.greeting.is_none() {
             self.connections[key.0] = None;
         }
     }
@@ -314,7 +365,7 @@ impl Server {
             engine.handle_timeout(self.now.since_start);
             self.flush(shard);
         }
-        is_due
+        self.end_late_greetings(shard) || is_due
     }
 
     /// Applies another directory on one shard.
@@ -323,7 +374,7 @@ impl Server {
             auth: Auth::Directory(Arc::clone(access)),
             ..ShardConfig::clone(&self.config)
         });
-        let (info, now) = (ServerInfo::default(), self.now.since_start);
+        let (info, now) = (self.info.clone(), self.now.since_start);
         self.threads[shard]
             .shard
             .reload(config, info, Arc::clone(access), now);

@@ -119,6 +119,7 @@ impl World {
             access: directory(None, Variant::default()),
             seed,
             sabotage,
+            member: None,
         };
         let streams =
             STREAMS.map(|(name, kind)| StreamModel::new(name, kind, dice.below(ACCOUNTS.len())));

@@ -2,6 +2,7 @@
 
 use super::{CLIENTS_MAX, NatsClient, Role, World};
 use crate::accounts::EXPORTED;
+use crate::client::{push_line, push_publish};
 use crate::model::Claim;
 
 /// Number of unwritten bytes above which a client starts no new action.
@@ -199,8 +200,7 @@ impl World {
 
 impl NatsClient {
     pub(super) fn queue_line(&mut self, line: &str) {
-        self.out.extend(line.as_bytes());
-        self.out.extend(b"\r\n");
+        push_line(&mut self.out, line);
     }
 
     /// Queues a message. `header` is a line, or empty.
@@ -211,18 +211,7 @@ impl NatsClient {
         header: &str,
         payload: &[u8],
     ) {
-        let blank = if reply.is_empty() { "" } else { " " };
-        let length = payload.len();
-        if header.is_empty() {
-            self.queue_line(&format!("PUB {subject}{blank}{reply} {length}"));
-        } else {
-            let block = format!("NATS/1.0\r\n{header}\r\n\r\n");
-            let (headers, total) = (block.len(), block.len() + length);
-            self.queue_line(&format!("HPUB {subject}{blank}{reply} {headers} {total}"));
-            self.out.extend(block.as_bytes());
-        }
-        self.out.extend(payload);
-        self.out.extend(b"\r\n");
+        push_publish(&mut self.out, subject, reply, header, payload);
     }
 
     /// Queues a subscription, and returns its number.

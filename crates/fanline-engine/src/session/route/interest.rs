@@ -454,7 +454,8 @@ impl Exchange {
             load.has(*account, self.slot_of(&announced.name))
                 .then_some(*account)
         };
-        let accounts: Vec<AccountId> = routes.announced.iter().filter_map(in_load).collect();
+        let mut accounts: Vec<AccountId> = routes.announced.iter().filter_map(in_load).collect();
+        accounts.sort_unstable();
         for account in accounts {
             let routes = self.shared.routes.lane_mut(lane);
             let Some(announced) = routes.announced.get_mut(&account) else {
@@ -658,5 +659,10 @@ fn lines_of<'a>(weights: &'a Announced, below: &'a Below) -> Vec<InterestLine<'a
         let weights = weights.iter();
         weights.map(move |(cluster, weight)| line(cluster.clone(), key, *weight))
     });
-    own.chain(below).collect()
+    let mut lines: Vec<InterestLine<'a>> = own.chain(below).collect();
+    // The order has no meaning, but a simulation must repeat its bytes. Otherwise, sorting would only cost time.
+    if cfg!(feature = "simulation") {
+        lines.sort_by(|one, other| (&one.cluster, one.key).cmp(&(&other.cluster, other.key)));
+    }
+    lines
 }
