@@ -41,7 +41,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     add_behind(&mut page, monitor).await?;
     add_leafs(&mut page, &collect::leafs(&monitor.shared, false).await?);
     if monitor.shared.options().cluster.is_some() {
-        add_routes(&mut page, &collect::routes(&monitor.shared).await?);
+        add_routes(&mut page, &collect::routes(&monitor.shared, false).await?);
     }
     let has_mqtt = monitor.shared.addresses.mqtt.is_some();
     let wanted = OverviewWanted {

@@ -288,7 +288,7 @@ impl Monitor {
             Endpoint::Healthz => healthz::answer(self, query).await,
             Endpoint::Accountz => accounts::accountz(self, query).await,
             Endpoint::Accstatz => accounts::accstatz(self, query).await,
-            Endpoint::Routez => routez::answer(self).await,
+            Endpoint::Routez => routez::answer(self, query).await,
             Endpoint::Leafz => leafz::answer(self, query).await,
             Endpoint::Gatewayz => gatewayz::answer(self, query).await,
             Endpoint::Jsz => jsz::answer(self, query).await,
