@@ -1,13 +1,25 @@
-"""What monitoring shows of routes: a server under test and a nats-server in one cluster show the same."""
+"""What monitoring shows of routes: a server under test and a nats-server in one cluster show the same. What only a server
+under test shows: whether the others have counted the interest that it has announced."""
 
 import json
+import subprocess
+import urllib.request
 
 import pytest
 
 from harness.checks import check, equal, until
+from harness.client import settle
+from harness.server import is_reference, server_under_test
 from leaf.stage import Node, Stage
 
-from .shapes import ROUTES, start
+from . import gateways
+from .gateways import inbound
+from .shapes import NO_POOL, ROUTES, block, made, start, until_meshed
+
+# Drift is known after three comparisons, which are 5 s apart.
+DRIFT_SECONDS_MAX = 60
+# Three subjects, and the inbox that each client subscribes to.
+MISSING = 4
 
 ACCOUNTS = """
 accounts {
@@ -66,3 +78,114 @@ def test_received_interest(nodes):
             equal(rows(answer["data"]), one, "the same by a request")
     for client in clients.values():
         client.close()
+
+
+def interest(node: Node) -> dict[str, dict]:
+    """Returns the comparisons of a server under test with the others."""
+    return {row["remote_name"]: row for row in node.monitor("routez").get("interest", [])}
+
+
+def until_differ(node: Node, other: Node, differences: int, drift: int):
+    def holds() -> bool:
+        row = interest(node).get(other.name, {})
+        return (row.get("difference"), row.get("drift")) == (differences, drift)
+
+    until(holds, lambda: f"{node.name} has {interest(node)}: {node.log()}", DRIFT_SECONDS_MAX)
+
+
+def metrics(node: Node) -> list[str]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{node.http_port}/metrics", timeout=10) as page:
+        return page.read().decode().splitlines()
+
+
+@pytest.mark.skipif(is_reference(), reason="nats-server compares nothing")
+@pytest.mark.parametrize("kinds, inside, jetstream", [("ttr", "", 0), ("tr", NO_POOL, 0), ("ttt", "", 2), ("ttr", "accounts: [D]", 2)])
+def test_no_drift(kinds, inside, jetstream):
+    """All servers count what was announced, also the parts of JetStream that only some of them use."""
+    with Stage() as stage:
+        nodes = made(stage, kinds)
+        for at, node in enumerate(nodes):
+            node.write(block(node, nodes, inside), ACCOUNTS, node.jetstream() if at < jetstream else "")
+            node.start()
+        until_meshed(nodes, 1 if inside == NO_POOL else ROUTES + ("accounts" in inside))
+        for node in nodes:
+            for user in ("a", "d"):
+                client = node.client(user, user)
+                for subject, queue in SUBSCRIPTIONS:
+                    client.subscribe(subject, queue)
+                client.unsubscribe(client.subscribe("gone"))
+                client.flush()
+        for node in nodes:
+            for other in nodes:
+                if node is not other and node.binary == server_under_test():
+                    until_differ(node, other, 0, 0)
+                    row = interest(node)[other.name]
+                    check(row["announced"] == row["counted"] > 2 * len(SUBJECTS), row)
+
+
+@pytest.mark.skipif(is_reference(), reason="nats-server compares nothing")
+@pytest.mark.parametrize("kinds", ["tt", "tr"])
+def test_drift(kinds):
+    """An account that only one server has: the other ignores its interest, and this is shown as drift."""
+    with Stage() as stage:
+        first, second = nodes = made(stage, kinds)
+        more = ACCOUNTS.replace("D {", "MORE { users: [ { user: m, password: m } ] }\n  D {")
+        first.write(block(first, nodes), more)
+        second.write(block(second, nodes), ACCOUNTS)
+        for node in nodes:
+            node.start()
+        until_meshed(nodes)
+        until_differ(first, second, 0, 0)
+        with first.client("m", "m") as client:
+            for subject in ("one", "two", "three"):
+                client.subscribe(subject)
+            client.flush()
+            until_differ(first, second, MISSING, MISSING)
+            lines = metrics(first)
+            found = {name: [line for line in lines if line.startswith(f"fanline_cluster_interest_{name}{{")] for name in
+                     ("announced", "counted", "drift")}
+            equal(found["drift"], [f'fanline_cluster_interest_drift{{name="{second.name}"}} {MISSING}'], "the metric")
+            announced, counted = (int(found[name][0].rsplit(" ", 1)[1]) for name in ("announced", "counted"))
+            equal(announced - counted, MISSING, "the difference of both metrics")
+        until_differ(first, second, 0, 0)
+
+
+@pytest.mark.skipif(is_reference(), reason="nats-server compares nothing")
+@pytest.mark.parametrize("kinds", ["tt", "tr"])
+def test_permissions_are_not_compared(kinds):
+    with Stage() as stage:
+        nodes = start(stage, kinds, inside='permissions { import: ["in.>", "$SYS.>"], export: ["out.>", "$SYS.>"] }')
+        wanted = {nodes[1].name: "permissions"}
+        until(
+            lambda: {name: row.get("problem") for name, row in interest(nodes[0]).items()} == wanted,
+            lambda: f"the comparisons are {interest(nodes[0])}",
+            DRIFT_SECONDS_MAX,
+        )
+
+
+@pytest.mark.skipif(is_reference(), reason="nats-server has no metrics")
+def test_gateways():
+    """`/metrics` has the gateways of a server, and `fanline top --all` their number."""
+    with Stage() as stage:
+        east, west = gateways.start(stage, more=ACCOUNTS, east="t", west="tr").values()
+        (first,) = east
+        until(lambda: inbound(first) == {"west": 2}, lambda: f"{first.name} has {inbound(first)}")
+        with first.client("a", "a") as one, west[-1].client("a", "a") as other:
+            settle(one, other)
+        lines = metrics(first)
+        for line in ("fanline_gateway_clusters 1", "fanline_gateways 3"):
+            check(line in lines, f"no {line!r}: {lines}")
+        for name in ("in_msgs_total", "out_bytes_total", "subscriptions", "pending_bytes"):
+            series = [line for line in lines if line.startswith(f"fanline_gateway_{name}{{")]
+            directions = sorted(line.split('direction="')[1].split('"')[0] for line in series)
+            equal(directions, ["inbound", "inbound", "outbound"], f"the series of {name}")
+            check(all('name="west"' in line for line in series), series)
+        command = [server_under_test(), "top", "--all", "--once", "--json", "--interval", "50ms"]
+        command += ["--server", f"nats://sys:sys@127.0.0.1:{first.port}"]
+
+        def counts() -> list[int]:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            equal(done.returncode, 0, f"the exit code ({done.stdout}{done.stderr})")
+            return [server["gateways"] for server in json.loads(done.stdout)["servers"]]
+
+        until(lambda: counts() == [1, 1, 1], lambda: f"the gateways are {counts()}")

@@ -8,6 +8,7 @@ mod answer;
 mod collect;
 mod connz;
 mod dashboard;
+mod drift;
 mod expvars;
 mod gatewayz;
 mod healthz;
@@ -120,6 +121,7 @@ pub(crate) struct Monitor {
     /// Requests by path.
     requests: RefCell<BTreeMap<&'static str, u64>>,
     dashboard: dashboard::Shared,
+    drift: drift::Drift,
 }
 
 /// Serves HTTP connections until the listener fails.
@@ -196,6 +198,7 @@ impl Monitor {
             cpu: CpuMeter::start().into(),
             requests: RefCell::default(),
             dashboard: dashboard::Shared::default(),
+            drift: drift::Drift::default(),
         }
     }
 

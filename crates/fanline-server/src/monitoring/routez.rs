@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::answer::{Answer, Refusal};
 use super::query::Query;
 use super::subsz::{Lists, SubscriptionRow};
-use super::{Monitor, collect, now_text, time};
+use super::{Monitor, collect, drift, now_text, time};
 use crate::clock::go_text;
 
 #[derive(Serialize)]
@@ -18,6 +18,8 @@ struct Routez<'a> {
     now: String,
     num_routes: usize,
     routes: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interest: Vec<drift::Row>,
 }
 
 /// One route.
@@ -94,5 +96,6 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         now: now_text(),
         num_routes: rows.len(),
         routes: rows,
+        interest: monitor.drift.rows(),
     }))
 }
