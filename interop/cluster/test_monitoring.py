@@ -80,17 +80,17 @@ def test_received_interest(nodes):
         client.close()
 
 
-def interest(node: Node) -> dict[str, dict]:
+def interest(node: Node, page: str = "routez") -> dict[str, dict]:
     """Returns the comparisons of a server under test with the others."""
-    return {row["remote_name"]: row for row in node.monitor("routez").get("interest", [])}
+    return {row["remote_name"]: row for row in node.monitor(page).get("interest", [])}
 
 
-def until_differ(node: Node, other: Node, differences: int, drift: int):
+def until_differ(node: Node, other: Node, differences: int, drift: int, page: str = "routez"):
     def holds() -> bool:
-        row = interest(node).get(other.name, {})
+        row = interest(node, page).get(other.name, {})
         return (row.get("difference"), row.get("drift")) == (differences, drift)
 
-    until(holds, lambda: f"{node.name} has {interest(node)}: {node.log()}", DRIFT_SECONDS_MAX)
+    until(holds, lambda: f"{node.name} has {interest(node, page)} of {other.name}: {node.log()}", DRIFT_SECONDS_MAX)
 
 
 def metrics(node: Node) -> list[str]:
@@ -189,3 +189,49 @@ def test_gateways():
             return [server["gateways"] for server in json.loads(done.stdout)["servers"]]
 
         until(lambda: counts() == [1, 1, 1], lambda: f"the gateways are {counts()}")
+
+
+@pytest.mark.skipif(is_reference(), reason="nats-server compares nothing")
+@pytest.mark.parametrize("east, west", [("t", "tr"), ("tt", "rrt")])
+def test_no_drift_of_gateways(east, west):
+    """The servers of other clusters count what each server has announced to them, which is the interest of its cluster."""
+    with Stage() as stage:
+        clusters = gateways.start(stage, more=ACCOUNTS, east=east, west=west)
+        for node in [*clusters["east"], *clusters["west"]]:
+            client = node.client("a", "a")
+            for subject, queue in SUBSCRIPTIONS:
+                client.subscribe(subject, queue)
+            client.unsubscribe(client.subscribe("gone"))
+            client.flush()
+        compared = 0
+        for node in clusters["east"]:
+            dialers = {row["connection"]["name"] for row in node.monitor("gatewayz")["inbound_gateways"].get("west", [])}
+            for other in clusters["west"]:
+                # Each server of the other cluster has dialed one of this one.
+                if other.monitor("varz")["server_id"] in dialers:
+                    compared += 1
+                    until_differ(node, other, 0, 0, "gatewayz")
+                    row = interest(node, "gatewayz")[other.name]
+                    check(row["announced"] == row["counted"] > len(SUBJECTS), row)
+                    labels = f'name="west",server="{other.name}"'
+                    check(f"fanline_gateway_interest_drift{{{labels}}} 0" in metrics(node), metrics(node))
+        equal(compared, len(clusters["west"]), "the compared servers")
+
+
+@pytest.mark.skipif(is_reference(), reason="nats-server compares nothing")
+def test_drift_of_gateways():
+    """A server of another cluster ignores the interest of an account that it does not have."""
+    with Stage() as stage:
+        clusters = gateways.made(stage, east="t", west="t")
+        (first,), (second,) = clusters.values()
+        more = ACCOUNTS.replace("D {", "MORE { users: [ { user: m, password: m } ] }\n  D {")
+        for name, node, accounts in (("east", first, more), ("west", second, ACCOUNTS)):
+            node.start(gateways.gateway_block(name, node, clusters), accounts)
+        gateways.until_connected(clusters)
+        until_differ(first, second, 0, 0, "gatewayz")
+        with first.client("m", "m") as client:
+            for subject in ("one", "two", "three"):
+                client.subscribe(subject)
+            client.flush()
+            until_differ(first, second, MISSING, MISSING, "gatewayz")
+        until_differ(first, second, 0, 0, "gatewayz")

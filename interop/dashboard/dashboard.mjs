@@ -308,6 +308,8 @@ const CASES = {
     await table.getByRole("button", { name: /Details of/ }).first().click();
     const accounts = page.getByRole("region", { name: "Accounts of the gateway to west, table" });
     await until(async () => (await accounts.innerText().catch(() => "")).includes("Interest-Only"), "the accounts are shown");
+    const interest = page.getByRole("region", { name: "Interest of other clusters, table" });
+    await until(async () => /west \(west\)[^]*equal/.test(await interest.innerText().catch(() => "")), "the interest is compared");
     await accessible(page, "the gateways");
     quiet(page);
     await end(page);

@@ -1,7 +1,7 @@
-//! Drift of interest: whether the other servers of the cluster have counted as many subscriptions of this server as it
-//! has announced to them.
+//! Drift of interest: whether other servers have counted as many subscriptions of this server as it has announced to
+//! them, by routes or by gateways.
 //!
-//! The system account's services compare the numbers (`system/interest.rs`). `/routez`, `/metrics`, and the dashboard
+//! The system account's services compare the numbers (`system/interest.rs`). `/routez`, `/gatewayz`, `/metrics`, and the dashboard
 //! show the results.
 
 use std::cell::RefCell;
@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::SystemTime;
 
+use fanline_engine::gateway::GatewayStatus;
 use fanline_engine::route::RouteStatus;
 use serde::Serialize;
 
@@ -18,17 +19,19 @@ use super::time;
 /// still on its way.
 const LASTING: usize = 3;
 
-/// What this server has announced to another one, over all routes to it.
+/// What this server has announced to another one, over all its routes or gateways to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Announced {
     pub(super) name: String,
+    /// The other server's cluster, if it is not that of this server.
+    pub(super) cluster: Option<String>,
     pub(super) subscriptions: usize,
     /// Whether the other server has permissions by which it may ignore some.
     pub(super) is_restricted: bool,
 }
 
-/// Returns what was announced to each server, by its id.
-pub(super) fn announced(routes: &[RouteStatus]) -> BTreeMap<String, Announced> {
+/// Returns what was announced to each server of this cluster, by its id.
+pub(super) fn by_routes(routes: &[RouteStatus]) -> BTreeMap<String, Announced> {
     let mut peers: BTreeMap<String, Announced> = BTreeMap::new();
     for route in routes {
         let peer = peers.entry(route.remote_id.clone()).or_default();
@@ -37,6 +40,21 @@ pub(super) fn announced(routes: &[RouteStatus]) -> BTreeMap<String, Announced> {
         peer.is_restricted |= route.is_restricted;
     }
     peers
+}
+
+/// Returns what was announced to each connected server of other clusters, by its id.
+pub(super) fn by_gateways(gateways: &[GatewayStatus]) -> BTreeMap<String, Announced> {
+    let accepted = gateways.iter().filter(|gateway| !gateway.is_dialed);
+    let announced = accepted.map(|gateway| {
+        let announced = Announced {
+            name: gateway.server_name.clone(),
+            cluster: Some(gateway.gateway.clone()),
+            subscriptions: gateway.announced,
+            is_restricted: false,
+        };
+        (gateway.name.clone(), announced)
+    });
+    announced.collect()
 }
 
 /// The result of one comparison.
@@ -79,17 +97,21 @@ impl Outcome {
 #[derive(Debug)]
 struct Peer {
     name: String,
+    cluster: Option<String>,
     latest: Outcome,
     at: SystemTime,
     /// The latest differences, the newest last.
     differences: VecDeque<i64>,
 }
 
-/// A server, as `/routez` shows it. Only Fanline has this.
+/// A server, as `/routez` and `/gatewayz` show it. Only Fanline has this.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Row {
     pub(super) remote_id: String,
     pub(super) remote_name: String,
+    /// The server's cluster, if it is not that of this server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gateway: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) announced: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,27 +128,29 @@ pub(super) struct Row {
     compared: String,
 }
 
-/// The comparisons with all servers to which there are routes.
+/// The comparisons with all servers that are connected by routes, or with all that are connected by gateways.
 #[derive(Debug, Default)]
 pub(super) struct Drift(RefCell<BTreeMap<String, Peer>>);
 
 impl Drift {
-    /// Forgets servers to which there is no route any more.
+    /// Forgets servers that are not connected any more.
     pub(super) fn retain(&self, peers: &BTreeMap<String, Announced>) {
         let mut all = self.0.borrow_mut();
         all.retain(|id, _| peers.contains_key(id));
     }
 
     /// Records a comparison with a server.
-    pub(super) fn record(&self, id: &str, name: &str, outcome: Outcome) {
+    pub(super) fn record(&self, id: &str, announced: &Announced, outcome: Outcome) {
         let mut all = self.0.borrow_mut();
         let peer = all.entry(id.to_owned()).or_insert_with(|| Peer {
             name: String::new(),
+            cluster: None,
             latest: outcome,
             at: SystemTime::UNIX_EPOCH,
             differences: VecDeque::new(),
         });
-        name.clone_into(&mut peer.name);
+        announced.name.clone_into(&mut peer.name);
+        announced.cluster.clone_into(&mut peer.cluster);
         peer.latest = outcome;
         peer.at = SystemTime::now();
         match outcome.difference() {
@@ -159,6 +183,7 @@ impl Peer {
         Row {
             remote_id: id.to_owned(),
             remote_name: self.name.clone(),
+            gateway: self.cluster.clone(),
             announced,
             counted,
             difference,
@@ -191,6 +216,13 @@ fn lasting(differences: &VecDeque<i64>) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn named(name: &str) -> Announced {
+        Announced {
+            name: name.into(),
+            ..Announced::default()
+        }
+    }
 
     fn counted(before: usize, after: usize, counted: usize) -> Outcome {
         Outcome::Counted {
@@ -229,11 +261,11 @@ mod tests {
             (&[3, -3, 3], 0),
         ] {
             let drift = Drift::default();
-            drift.record("N1", "one", counted(10, 10, 10));
-            drift.record("N1", "one", Outcome::Unanswered);
+            drift.record("N1", &named("one"), counted(10, 10, 10));
+            drift.record("N1", &named("one"), Outcome::Unanswered);
             for difference in differences {
                 let found = usize::try_from(10 - difference).unwrap();
-                drift.record("N1", "one", counted(10, 10, found));
+                drift.record("N1", &named("one"), counted(10, 10, found));
             }
             let found = drift.rows()[0].drift;
             let expected = (!differences.is_empty()).then_some(expected);
@@ -255,21 +287,40 @@ mod tests {
             route("N1", 3, false),
             route("N2", 1, true),
         ];
-        let peers = announced(&routes);
+        let peers = by_routes(&routes);
         assert_eq!(
             (peers["N1"].subscriptions, peers["N1"].is_restricted),
             (5, false)
         );
         assert!(peers["N2"].is_restricted);
         let drift = Drift::default();
-        drift.record("N2", "two", Outcome::Restricted);
-        drift.record("N3", "three", Outcome::Unanswered);
+        drift.record("N2", &named("two"), Outcome::Restricted);
+        drift.record("N3", &named("three"), Outcome::Unanswered);
         drift.retain(&peers);
         let rows = drift.rows();
         assert_eq!(rows.len(), 1);
         assert_eq!(
             (&*rows[0].remote_name, rows[0].problem),
             ("two", Some("permissions"))
+        );
+    }
+
+    #[test]
+    fn accepted_gateways_are_compared() {
+        let gateway = |id: &str, is_dialed| GatewayStatus {
+            name: id.into(),
+            server_name: format!("name-{id}"),
+            gateway: "west".into(),
+            is_dialed,
+            announced: 3,
+            ..GatewayStatus::default()
+        };
+        let peers = by_gateways(&[gateway("N1", true), gateway("N2", false)]);
+        let ids: Vec<&String> = peers.keys().collect();
+        assert_eq!(ids, ["N2"]);
+        assert_eq!(
+            (peers["N2"].subscriptions, peers["N2"].cluster.as_deref()),
+            (3, Some("west"))
         );
     }
 }

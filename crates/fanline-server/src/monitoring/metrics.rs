@@ -43,10 +43,11 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     add_leafs(&mut page, &collect::leafs(&monitor.shared, false).await?);
     if monitor.shared.options().gateway.is_some() {
         add_gateways(&mut page, &collect::gateways(&monitor.shared, false).await?);
+        add_interest(&mut page, "gateway", &monitor.gateway_drift.rows());
     }
     if monitor.shared.options().cluster.is_some() {
         add_routes(&mut page, &collect::routes(&monitor.shared, false).await?);
-        add_interest(&mut page, &monitor.drift.rows());
+        add_interest(&mut page, "cluster", &monitor.route_drift.rows());
     }
     let has_mqtt = monitor.shared.addresses.mqtt.is_some();
     let wanted = OverviewWanted {
@@ -269,31 +270,40 @@ fn add_pending(page: &mut Page, what: &str, links: &[Link], bytes: impl Iterator
     );
 }
 
-/// Adds the comparisons of interest with the other servers of the cluster.
-fn add_interest(page: &mut Page, rows: &[drift::Row]) {
+/// Adds the comparisons of interest with the other servers of the cluster, or with servers of other clusters.
+fn add_interest(page: &mut Page, what: &str, rows: &[drift::Row]) {
     type Value = fn(&drift::Row) -> Option<i64>;
     const METRICS: [(&str, &str, Value); 3] = [
         (
             "announced",
-            "Subscriptions announced to a server of the cluster",
+            "Subscriptions announced to another server",
             |row| i64::try_from(row.announced?).ok(),
         ),
         (
             "counted",
-            "Announced subscriptions that a server of the cluster has counted",
+            "Announced subscriptions that another server has counted",
             |row| i64::try_from(row.counted?).ok(),
         ),
         (
             "drift",
-            "Announced subscriptions that a server of the cluster lacks for long",
+            "Announced subscriptions that another server lacks for long",
             |row| row.drift,
         ),
     ];
     let labels: Vec<String> = (rows.iter())
-        .map(|row| format!("{{name=\"{}\"}}", label_value(&row.remote_name)))
+        .map(|row| {
+            let server = label_value(&row.remote_name);
+            match &row.gateway {
+                None => format!("{{name=\"{server}\"}}"),
+                Some(gateway) => {
+                    let gateway = label_value(gateway);
+                    format!("{{name=\"{gateway}\",server=\"{server}\"}}")
+                }
+            }
+        })
         .collect();
     for (name, help, value) in METRICS {
-        let name = format!("fanline_cluster_interest_{name}");
+        let name = format!("fanline_{what}_interest_{name}");
         let values = labels.iter().zip(rows);
         let known = values.filter_map(|(labels, row)| Some((labels, value(row)?)));
         page.series(&name, "gauge", help, known);

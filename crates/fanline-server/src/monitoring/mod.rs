@@ -121,7 +121,10 @@ pub(crate) struct Monitor {
     /// Requests by path.
     requests: RefCell<BTreeMap<&'static str, u64>>,
     dashboard: dashboard::Shared,
-    drift: drift::Drift,
+    /// Comparisons with the other servers of the cluster.
+    route_drift: drift::Drift,
+    /// Comparisons with servers of other clusters.
+    gateway_drift: drift::Drift,
 }
 
 /// Serves HTTP connections until the listener fails.
@@ -198,7 +201,8 @@ impl Monitor {
             cpu: CpuMeter::start().into(),
             requests: RefCell::default(),
             dashboard: dashboard::Shared::default(),
-            drift: drift::Drift::default(),
+            route_drift: drift::Drift::default(),
+            gateway_drift: drift::Drift::default(),
         }
     }
 

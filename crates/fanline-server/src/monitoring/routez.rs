@@ -96,6 +96,6 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         now: now_text(),
         num_routes: rows.len(),
         routes: rows,
-        interest: monitor.drift.rows(),
+        interest: monitor.route_drift.rows(),
     }))
 }

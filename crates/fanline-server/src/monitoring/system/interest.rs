@@ -1,14 +1,15 @@
-//! Comparison of the interest that this server has announced with what the other servers of the cluster have counted.
+//! Comparison of the interest that this server has announced with what other servers have counted.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::super::collect;
-use super::super::drift::{self, Announced, Outcome};
+use super::super::drift::{self, Announced, Drift, Outcome};
 use super::{Disconnected, System};
 use crate::client::ClientError;
 
@@ -20,14 +21,22 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Time limit of a response.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
-/// The part of a response to `ROUTEZ` that matters here.
+/// How another server is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Via {
+    Routes,
+    /// By an accepted gateway. Interest goes to the dialer.
+    Gateways,
+}
+
+/// The part of a response that matters here.
 #[derive(Deserialize)]
-struct Routez {
-    data: Routes,
+struct Response<T> {
+    data: T,
 }
 
 #[derive(Deserialize)]
-struct Routes {
+struct Routez {
     routes: Vec<Route>,
 }
 
@@ -37,19 +46,40 @@ struct Route {
     subscriptions: usize,
 }
 
+#[derive(Deserialize)]
+struct Gatewayz {
+    outbound_gateways: BTreeMap<String, Outbound>,
+}
+
+#[derive(Deserialize)]
+struct Outbound {
+    connection: Connection,
+}
+
+#[derive(Deserialize)]
+struct Connection {
+    /// Id of the server that was dialed.
+    name: String,
+    subscriptions: usize,
+}
+
 impl System {
-    /// Compares the interest with each other server of the cluster in turn, until the server stops.
+    /// Compares the interest with each other server in turn, until this server stops.
     pub(super) async fn compare_interest(self: Rc<Self>) {
         loop {
-            let peers = self.announced().await.unwrap_or_default();
-            self.monitor.drift.retain(&peers);
+            let mut peers = Vec::new();
+            for via in [Via::Routes, Via::Gateways] {
+                let announced = self.announced(via).await.unwrap_or_default();
+                self.drift(via).retain(&announced);
+                peers.extend(announced.into_keys().map(|id| (via, id)));
+            }
             if peers.is_empty() {
                 sleep(INTERVAL).await;
             }
             let pause = pause_between(peers.len());
-            for id in peers.keys() {
+            for (via, id) in peers {
                 sleep(pause).await;
-                if self.compare_with(id).await.is_err() {
+                if self.compare_with(via, &id).await.is_err() {
                     return;
                 }
             }
@@ -57,17 +87,17 @@ impl System {
     }
 
     /// Compares the interest with one server.
-    async fn compare_with(&self, id: &str) -> Result<(), Disconnected> {
-        // The route may have ended meanwhile. If a shard is busy, the next comparison queries it again.
-        let Some(before) = self.announced_to(id).await else {
+    async fn compare_with(&self, via: Via, id: &str) -> Result<(), Disconnected> {
+        // The connection may have ended meanwhile. If a shard is busy, the next comparison queries it again.
+        let Some(before) = self.announced_to(via, id).await else {
             return Ok(());
         };
         let outcome = match before.is_restricted {
             true => Outcome::Restricted,
-            false => match self.counted_by(id).await? {
+            false => match self.counted_by(via, id).await? {
                 None => Outcome::Unanswered,
                 Some(counted) => {
-                    let Some(after) = self.announced_to(id).await else {
+                    let Some(after) = self.announced_to(via, id).await else {
                         return Ok(());
                     };
                     Outcome::Counted {
@@ -78,28 +108,57 @@ impl System {
                 }
             },
         };
-        self.monitor.drift.record(id, &before.name, outcome);
+        self.drift(via).record(id, &before, outcome);
         Ok(())
     }
 
     /// Returns the number of this server's subscriptions that another one has counted; `None` if it does not answer.
-    async fn counted_by(&self, id: &str) -> Result<Option<usize>, Disconnected> {
-        let subject = format!("$SYS.REQ.SERVER.{id}.ROUTEZ");
-        match self.client.request(&subject, "", TIME_LIMIT).await {
-            Ok(answer) => Ok(count_in(answer.payload(), self.monitor.server_id())),
+    async fn counted_by(&self, via: Via, id: &str) -> Result<Option<usize>, Disconnected> {
+        let cluster = self.gateway_name();
+        let (page, body) = match via {
+            Via::Routes => ("ROUTEZ", String::new()),
+            Via::Gateways => {
+                let body = json!({ "name": cluster });
+                ("GATEWAYZ", body.to_string())
+            }
+        };
+        let subject = format!("$SYS.REQ.SERVER.{id}.{page}");
+        let own = self.monitor.server_id();
+        match self.client.request(&subject, body, TIME_LIMIT).await {
+            Ok(answer) => Ok(match via {
+                Via::Routes => counted_by_routes(answer.payload(), own),
+                Via::Gateways => counted_by_gateways(answer.payload(), &cluster, own),
+            }),
             Err(ClientError::Disconnected(_)) => Err(Disconnected),
             Err(_) => Ok(None),
         }
     }
 
-    async fn announced_to(&self, id: &str) -> Option<Announced> {
-        self.announced().await?.remove(id)
+    /// Returns the name of this server's cluster for other clusters.
+    fn gateway_name(&self) -> String {
+        let options = self.monitor.shared.options();
+        let gateway = options.gateway.as_ref();
+        gateway.map_or_else(String::new, |gateway| gateway.name.clone())
+    }
+
+    fn drift(&self, via: Via) -> &Drift {
+        match via {
+            Via::Routes => &self.monitor.route_drift,
+            Via::Gateways => &self.monitor.gateway_drift,
+        }
+    }
+
+    async fn announced_to(&self, via: Via, id: &str) -> Option<Announced> {
+        self.announced(via).await?.remove(id)
     }
 
     /// Returns what was announced to each server; `None` if a shard is too busy to report it.
-    async fn announced(&self) -> Option<BTreeMap<String, Announced>> {
-        let routes = collect::routes(&self.monitor.shared, false).await.ok()?;
-        Some(drift::announced(&routes))
+    async fn announced(&self, via: Via) -> Option<BTreeMap<String, Announced>> {
+        let shared = &self.monitor.shared;
+        Some(match via {
+            Via::Routes => drift::by_routes(&collect::routes(shared, false).await.ok()?),
+            Via::Gateways => drift::by_gateways(&collect::gateways(shared, false).await.ok()?),
+        })
     }
 }
 
@@ -110,11 +169,20 @@ fn pause_between(peers: usize) -> Duration {
 }
 
 /// Returns the number of subscriptions in a response that came over routes from the server with this id.
-fn count_in(response: &[u8], id: &str) -> Option<usize> {
-    let response: Routez = serde_json::from_slice(response).ok()?;
+fn counted_by_routes(response: &[u8], id: &str) -> Option<usize> {
+    let response: Response<Routez> = serde_json::from_slice(response).ok()?;
     let routes = response.data.routes.iter();
     let own = routes.filter(|route| route.remote_id == id);
     Some(own.map(|route| route.subscriptions).sum())
+}
+
+/// Returns the number of subscriptions in a response that came over the gateway to the server with this id and cluster;
+/// `None` if there is no such gateway.
+fn counted_by_gateways(response: &[u8], cluster: &str, id: &str) -> Option<usize> {
+    let response: Response<Gatewayz> = serde_json::from_slice(response).ok()?;
+    let own = response.data.outbound_gateways.get(cluster)?;
+    let connection = &own.connection;
+    (connection.name == id).then_some(connection.subscriptions)
 }
 
 #[cfg(test)]
@@ -132,7 +200,25 @@ mod tests {
             (r#"{"data":null,"error":{"code":500}}"#, None),
             ("", None),
         ] {
-            assert_eq!(count_in(response.as_bytes(), "N1"), expected, "{response}");
+            assert_eq!(
+                counted_by_routes(response.as_bytes(), "N1"),
+                expected,
+                "{response}"
+            );
+        }
+    }
+
+    #[test]
+    fn subscriptions_of_the_gateway_to_this_server_are_found() {
+        let response = r#"{"data":{"outbound_gateways":{"east":{"connection":{"name":"N1","subscriptions":7}},
+            "north":{"connection":{"name":"N1","subscriptions":9}}}}}"#;
+        for (cluster, id, expected) in [
+            ("east", "N1", Some(7)),
+            ("east", "N2", None),
+            ("south", "N1", None),
+        ] {
+            let found = counted_by_gateways(response.as_bytes(), cluster, id);
+            assert_eq!(found, expected, "{cluster} {id}");
         }
     }
 

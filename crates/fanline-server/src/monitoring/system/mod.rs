@@ -75,8 +75,6 @@ impl System {
         system.serve_claims().await?;
         if system.is_clustered() {
             system.follow_peers().await?;
-        }
-        if system.monitor.shared.options().cluster.is_some() {
             tokio::task::spawn_local(Rc::clone(&system).compare_interest());
         }
         system.client.flush().await?;

@@ -2,8 +2,9 @@
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
-import { ago, bytes, count, exact, plural } from "./format.js";
+import { bytes, count, exact } from "./format.js";
 import { Gateways } from "./gateways.js";
+import { Interest } from "./interest.js";
 import { Empty, Filter, Loading, Panel, Problem, Table, passes, usePoll } from "./parts.js";
 
 const POLL_MILLISECONDS = 2000;
@@ -25,40 +26,6 @@ const COLUMNS = [
   { key: "uptime", label: "Uptime", isNumber: true, value: (r) => -Date.parse(r.start), cell: (r) => r.uptime },
 ];
 
-/** Subscriptions that this server has announced to others, and what those have counted. */
-const INTEREST = [
-  { key: "name", label: "Server", value: (i) => i.remote_name },
-  { key: "announced", label: "Announced to it", isNumber: true, value: (i) => i.announced ?? -1, cell: (i) => exact(i.announced) },
-  { key: "counted", label: "Counted by it", isNumber: true, value: (i) => i.counted ?? -1, cell: (i) => exact(i.counted) },
-  { key: "difference", label: "Difference", isNumber: true, value: (i) => i.difference ?? 0, cell: (i) => exact(i.difference) },
-  { key: "state", label: "State", value: state },
-  { key: "compared", label: "Compared", value: (i) => i.compared, cell: (i) => ago(i.compared) },
-];
-
-function state({ problem, drift, difference }) {
-  if (problem === "permissions") return "not compared: the server has permissions";
-  if (problem) return problem;
-  if (drift) return "differs for long";
-  return difference ? "in flight" : "equal";
-}
-
-function Warning({ server }) {
-  const { remote_name: name, drift } = server;
-  const what = drift > 0
-    ? `has not counted ${plural(drift, "subscription")} that this server has announced to it, so it may not send the messages`
-    : `counts ${plural(-drift, "subscription")} more than this server has announced to it, so it may send messages for nothing`;
-  return html`<p class="problem" role="alert" data-drift=${name}>${name} ${what}. This lasts for several comparisons.</p>`;
-}
-
-function Interest({ servers }) {
-  return html`
-    <${Panel} title="Interest" id="interest-title">
-      ${servers.filter(({ drift }) => drift).map((server) => html`<${Warning} key=${server.remote_id} server=${server} />`)}
-      <${Table} caption="Interest" columns=${INTEREST} rows=${servers} rowKey=${(i) => i.remote_id}
-        rowClass=${(i) => (i.drift ? "slow" : undefined)} />
-    <//>`;
-}
-
 export function Cluster({ who }) {
   const [filter, setFilter] = useState("");
   const load = () => (who.sees_server ? ask("routez") : Promise.resolve({ routes: [] }));
@@ -78,6 +45,6 @@ export function Cluster({ who }) {
       ${found && rows.length === 0 && html`<${Empty}>${all.length ? "No route matches." : none}<//>`}
       ${rows.length > 0 && html`<${Table} caption="Routes" columns=${COLUMNS} rows=${rows} rowKey=${(r) => r.rid} />`}
     <//>
-    ${found?.interest && html`<${Interest} servers=${found.interest} />`}
+    ${found?.interest && html`<${Interest} title="Interest" servers=${found.interest} />`}
     ${who.sees_server && html`<${Gateways} />`}`;
 }

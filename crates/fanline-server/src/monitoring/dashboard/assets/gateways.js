@@ -3,6 +3,7 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
 import { bytes, count, exact } from "./format.js";
+import { Interest } from "./interest.js";
 import { Empty, Loading, Panel, Problem, Table, usePoll } from "./parts.js";
 
 const POLL_MILLISECONDS = 2000;
@@ -68,5 +69,6 @@ export function Gateways() {
       ${rows.length > 0 && html`
         <${Table} caption="Gateways" columns=${COLUMNS} rows=${rows} rowKey=${(g) => g.cid} opened=${opened} onOpen=${setOpened}
           detail=${(g) => html`<${Accounts} cid=${g.cid} cluster=${g.cluster} />`} />`}
-    <//>`;
+    <//>
+    ${found?.interest && html`<${Interest} title="Interest of other clusters" servers=${found.interest} />`}`;
 }
