@@ -61,8 +61,8 @@ export async function figure(page, name) {
 }
 
 /** Waits until a condition is true. */
-export async function until(holds, what) {
-  for (let tries = 0; tries < 150; tries += 1) {
+export async function until(holds, what, triesMax = 150) {
+  for (let tries = 0; tries < triesMax; tries += 1) {
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

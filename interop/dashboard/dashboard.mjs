@@ -14,6 +14,8 @@ import { keepSession } from "./mqtt.mjs";
 
 const VIEWS = ["overview", "connections", "subscriptions", "streams", "streams/$G/ORDERS", "live", "accounts", "mqtt", "cluster"];
 const BYTES_MAX = 300 * 1024;
+/** A minute: servers compare their interest every five seconds, and warn after three comparisons. */
+const LASTING_TRIES_MAX = 600;
 
 const KEY = userKey();
 
@@ -37,8 +39,26 @@ const guarded = await start(
   `accounts { A: { users: [{ user: ada, password: s3cret }, { user: bob, password: s3cret, permissions: { subscribe: ["news.>", "_INBOX.>"] } }] }, $SYS: { users: [{ user: root, password: r00t }] } }`,
 );
 const routePort = await portFree();
-const first = await start("first", `server_name: first\ncluster { name: c, listen: "127.0.0.1:${routePort}" }`);
+const gatewayPort = await portFree();
+const first = await start(
+  "first",
+  `server_name: first\ncluster { name: c, listen: "127.0.0.1:${routePort}" }\ngateway { name: c, listen: "127.0.0.1:${gatewayPort}" }`,
+);
 const second = await start("second", `server_name: second\ncluster { name: c, listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:${routePort}"] }`);
+const west = await start(
+  "west",
+  `server_name: west\ngateway { name: west, listen: "127.0.0.1:-1", gateways: [{ name: c, url: "nats://127.0.0.1:${gatewayPort}" }] }`,
+);
+const lackingPort = await portFree();
+const system = `$SYS: { users: [{ user: root, password: r00t }] }`;
+const announcing = await start(
+  "announcing",
+  `server_name: announcing\ncluster { name: d, listen: "127.0.0.1:${lackingPort}" }\naccounts { MORE: { users: [{ user: m, password: m }] }, ${system} }`,
+);
+const lacking = await start(
+  "lacking",
+  `server_name: lacking\ncluster { name: d, listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:${lackingPort}"] }\naccounts { ${system} }`,
+);
 const keyed = await start("keyed", `accounts { A: { users: [{ nkey: "${KEY.nkey}" }] } }`);
 const browser = await launch();
 
@@ -268,8 +288,48 @@ const CASES = {
     const table = page.getByRole("region", { name: "Routes, table" });
     await until(async () => (await table.innerText().catch(() => "")).includes("second"), "the other server is shown");
     equal(await page.locator('[data-figure="servers"]').innerText(), "2", "the number of servers");
+    const interest = page.getByRole("region", { name: "Interest, table" });
+    await until(async () => (await interest.innerText().catch(() => "")).includes("equal"), "the interest is compared");
+    equal(await page.locator("[data-drift]").count(), 0, "warnings");
     await page.getByLabel("Filter by server").fill("nobody");
     await page.getByText("No route matches.").waitFor();
+    quiet(page);
+    await end(page);
+  },
+  async "cluster: the gateways to other clusters"() {
+    const page = await at("cluster", first);
+    const table = page.getByRole("region", { name: "Gateways, table" });
+    const directions = async () => {
+      const text = await table.innerText().catch(() => "");
+      return ["outbound", "inbound"].every((direction) => text.includes(direction)) && text.includes("west");
+    };
+    await until(directions, "both connections are shown");
+    equal(await page.locator('[data-figure="clusters"]').innerText(), "2", "the number of clusters");
+    await table.getByRole("button", { name: /Details of/ }).first().click();
+    const accounts = page.getByRole("region", { name: "Accounts of the gateway to west, table" });
+    await until(async () => (await accounts.innerText().catch(() => "")).includes("Interest-Only"), "the accounts are shown");
+    const interest = page.getByRole("region", { name: "Interest of other clusters, table" });
+    await until(async () => /west \(west\)[^]*equal/.test(await interest.innerText().catch(() => "")), "the interest is compared");
+    await accessible(page, "the gateways");
+    quiet(page);
+    await end(page);
+  },
+  async "cluster: a server that lacks interest"() {
+    const client = await Client.connect(announcing.port, { user: "m", pass: "m" });
+    client.say("SUB one 1\r\nSUB two 2\r\n");
+    await client.flush();
+    const page = await visit(browser, announcing.address);
+    await page.getByLabel("User").fill("root");
+    await page.getByLabel("Password").fill("r00t");
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await page.getByRole("heading", { name: "Process", exact: true }).waitFor();
+    await show(page, "cluster");
+    const warning = page.locator('[data-drift="lacking"]');
+    await until(async () => (await warning.count()) === 1, "the warning", LASTING_TRIES_MAX);
+    check((await warning.innerText()).includes("2 subscriptions"), await warning.innerText());
+    await accessible(page, "the warning");
+    await client.close();
+    await until(async () => (await warning.count()) === 0, "the end of the warning", LASTING_TRIES_MAX);
     quiet(page);
     await end(page);
   },
@@ -488,6 +548,6 @@ for (const [name, body] of Object.entries(CASES)) test(name, body);
 after(async () => {
   await browser.close();
   await filler.close();
-  for (const server of [open, shown, guarded, first, second, keyed]) await server.kill();
+  for (const server of [open, shown, guarded, first, second, west, announcing, lacking, keyed]) await server.kill();
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });

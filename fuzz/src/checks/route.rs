@@ -84,10 +84,13 @@ fn check_server(handshake: &[u8], data: &[u8]) {
     send(peer, handshake);
     send(peer, data);
     send(client, b"PUB a r 2\r\nhi\r\nUNSUB 1\r\nUNSUB 2\r\n");
+    for route in server.routes(true) {
+        assert_eq!(route.subscriptions_list.len(), route.subscriptions);
+    }
     for id in [peer, other] {
         server.remove(id, fanline_engine::CloseReason::ReadError);
     }
-    assert!(server.routes().is_empty());
+    assert!(server.routes(false).is_empty());
 }
 
 /// The results of a parser so far.

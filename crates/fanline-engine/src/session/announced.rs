@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use crate::jetstream::is_for_delegates;
 use crate::slack::Slack;
 
 /// A filter with an optional queue group.
@@ -43,6 +44,8 @@ impl Key {
 #[derive(Debug, Default)]
 pub(crate) struct Announced {
     weights: HashMap<Key, u32>,
+    /// Number of keys that only servers without JetStream use.
+    delegates: usize,
     slack: Slack,
 }
 
@@ -51,6 +54,9 @@ impl Announced {
     pub(crate) fn record(&mut self, key: &Key, weight: u32) -> bool {
         if weight == 0 {
             let was_announced = self.weights.remove(key).is_some();
+            if was_announced && is_for_delegates(key.filter(), key.queue()) {
+                self.delegates -= 1;
+            }
             if (self.slack).is_due(self.weights.len(), self.weights.capacity()) {
                 self.weights.shrink_to_fit();
             }
@@ -60,6 +66,7 @@ impl Announced {
             Some(known) => std::mem::replace(known, weight) != weight,
             None => {
                 self.weights.insert(key.clone(), weight);
+                self.delegates += usize::from(is_for_delegates(key.filter(), key.queue()));
                 true
             }
         }
@@ -75,6 +82,16 @@ impl Announced {
         self.weights.iter().map(|(key, weight)| (key, *weight))
     }
 
+    /// Returns the number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Returns the number of keys that only servers without JetStream use.
+    pub(crate) fn delegates(&self) -> usize {
+        self.delegates
+    }
+
     /// Returns the filters that were announced, with their queue groups.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.weights.keys()
@@ -88,6 +105,7 @@ mod tests {
     #[test]
     fn only_differences_are_announced() {
         let mut announced = Announced::default();
+        let delegates = Key::new(b"$JS.API.>", b"_js_");
         let (plain, group) = (Key::new(b"a.b", b""), Key::new(b"a.b", b"q"));
         assert_eq!((plain.filter(), plain.queue()), (&b"a.b"[..], &b""[..]));
         assert_eq!((group.filter(), group.queue()), (&b"a.b"[..], &b"q"[..]));
@@ -105,5 +123,9 @@ mod tests {
             assert_eq!(announced.record(key, weight), expected, "{key:?} {weight}");
         }
         assert_eq!(announced.keys().count(), 0);
+        for (weight, expected) in [(1, (1, 1)), (2, (1, 1)), (0, (0, 0)), (0, (0, 0))] {
+            announced.record(&delegates, weight);
+            assert_eq!((announced.len(), announced.delegates()), expected);
+        }
     }
 }

@@ -89,6 +89,7 @@ impl Shard {
             is_configured: configured.contains(&gateway.name),
             cid: session.cid,
             name: gateway.info.server_id.clone(),
+            server_name: gateway.info.server_name.clone(),
             ip: session.peer.ip.clone(),
             port: session.peer.port,
             opened_at: session.opened_at,
@@ -100,6 +101,10 @@ impl Shard {
             in_bytes: session.in_bytes,
             out_bytes: session.out_bytes,
             subscriptions: session.subscriptions,
+            announced: match gateway.is_dialed() {
+                true => 0,
+                false => self.broker.exchange.announced_to_gateways(),
+            },
             accounts: self.gateway_accounts(id, gateway, with_filters),
         })
     }
@@ -136,10 +141,8 @@ impl Shard {
             let Some(own) = accounts.get_mut(account.index()) else {
                 continue;
             };
-            match subscription.queue() {
-                [] => own.subs += 1,
-                _ => own.queue_subs += 1,
-            }
+            own.subs += 1;
+            own.queue_subs += usize::from(!subscription.queue().is_empty());
             if with_filters {
                 let router = exchange.links[LinkSet::Gateways].routers.get(account);
                 let filter = router.map(|router| router.filter_of(subscription));

@@ -29,6 +29,8 @@ mod route_rights_tests;
 #[cfg(test)]
 mod route_service_tests;
 #[cfg(test)]
+mod route_status_tests;
+#[cfg(test)]
 mod route_tests;
 mod routes;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::codec::nats::error::CloseReason;
 use crate::session::leaf::Agreed;
 
 /// Accepts a route of a peer that understands the clusters of leaf nodes.
-fn route(simulation: &mut Simulation) -> Client {
+pub(super) fn route(simulation: &mut Simulation) -> Client {
     let route = simulation.open_route_on(0, None);
     let own = simulation.read(route);
     assert!(own.contains("\"lnoc\":true,\"lnocu\":true"), "{own}");
@@ -20,7 +20,7 @@ fn route(simulation: &mut Simulation) -> Client {
 }
 
 /// Accepts a leaf connection of a server of this cluster.
-fn leaf(simulation: &mut Simulation, cluster: &str, name: &str) -> Client {
+pub(super) fn leaf(simulation: &mut Simulation, cluster: &str, name: &str) -> Client {
     let peer = Peer {
         kind: ConnectionKind::Leafnode,
         ..Peer::default()

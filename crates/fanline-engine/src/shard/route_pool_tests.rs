@@ -16,7 +16,7 @@ const OWN: &str = "NOWN";
 
 /// Returns a server with a pool of three, in which the accounts `$G`, `A` and `C` have the slots 2, 0, and 1. The
 /// account `P` has dedicated routes.
-fn pooled(shards: usize) -> Simulation {
+pub(super) fn pooled(shards: usize) -> Simulation {
     let mut config = AccessConfig::default();
     for name in ["A", "C", "P"] {
         config.account_mut(name);
@@ -44,7 +44,7 @@ fn pool_info(id: &str, size: u32, carries: &Carries) -> String {
     )
 }
 
-fn account(name: &str) -> Carries {
+pub(super) fn account(name: &str) -> Carries {
     Carries::Account(name.into())
 }
 
@@ -58,14 +58,14 @@ fn open(simulation: &mut Simulation, carries: &Carries, dial: Option<RouteDial>)
 }
 
 /// Accepts a route from a peer with a pool of three.
-fn accepted(simulation: &mut Simulation, id: &str, carries: &Carries) -> Client {
+pub(super) fn accepted(simulation: &mut Simulation, id: &str, carries: &Carries) -> Client {
     let route = open(simulation, carries, None);
     simulation.send(route, &(connect(id) + &pool_info(id, 3, carries)));
     route
 }
 
 /// Opens a client in an account.
-fn client_in(simulation: &mut Simulation, shard: usize, name: &str) -> Client {
+pub(super) fn client_in(simulation: &mut Simulation, shard: usize, name: &str) -> Client {
     let client = simulation.client(shard);
     let broker = &mut simulation.shards[shard].broker;
     let account = broker.exchange.access.account_id(name).unwrap();
@@ -74,7 +74,7 @@ fn client_in(simulation: &mut Simulation, shard: usize, name: &str) -> Client {
 }
 
 /// What a route of each kind carries, and the account in the test that it belongs to.
-fn kinds() -> [(Carries, &'static str, &'static str); 4] {
+pub(super) fn kinds() -> [(Carries, &'static str, &'static str); 4] {
     [
         (Carries::Slot(0), "A", "A "),
         (Carries::Slot(1), "C", "C "),

@@ -9,9 +9,26 @@ use crate::codec::compression::level_name;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::{RouteConnect, RouteInfo};
+use crate::exchange::remote::LinkSet;
+use crate::exchange::text::text;
+use crate::session::SubscriptionStatus;
 use crate::session::route::{
-    Compressed, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
+    Compressed, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus, account_of, cluster_of,
 };
+
+/// Largest number of subscriptions in the list of one route. Further ones are left out, because the shard serves no
+/// connection while it makes the list.
+const LISTED_MAX: usize = 100_000;
+
+/// Returns the sid of a peer's subscription as nats-server shows it: the line that announced it, without its end. The
+/// cluster is that of leaf nodes. On a route that is dedicated to an account, no account is named.
+fn line_of(cluster: &[u8], account: Option<String>, subject: &str, queue: &str) -> String {
+    let verb = if cluster.is_empty() { "R" } else { "L" };
+    let (cluster, account) = (text(cluster), account.unwrap_or_default());
+    let words = [verb, &cluster, &account, subject, queue];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
 
 impl Shard {
     /// Opens a route, which was dialed if `dial` is `Some`, otherwise accepted.
@@ -145,10 +162,18 @@ impl Shard {
             .collect()
     }
 
-    /// Returns the status of all registered routes.
-    pub fn routes(&self) -> Vec<RouteStatus> {
-        let all = self.route_ids().into_iter();
-        all.filter_map(|id| self.route_status(id)).collect()
+    /// Returns the status of all registered routes, with lists of their subscriptions if requested.
+    pub fn routes(&self, with_subscriptions: bool) -> Vec<RouteStatus> {
+        let announced = self.broker.exchange.announced_to_routes();
+        let status = |id| {
+            let mut status = self.route_status(id)?;
+            status.announced = announced.get(&id).copied().unwrap_or(0);
+            if with_subscriptions {
+                status.subscriptions_list = self.route_subscriptions(id);
+            }
+            Some(status)
+        };
+        self.route_ids().into_iter().filter_map(status).collect()
     }
 
     fn route_status(&self, id: SessionId) -> Option<RouteStatus> {
@@ -174,10 +199,41 @@ impl Shard {
             in_bytes: session.in_bytes,
             out_bytes: session.out_bytes,
             subscriptions: session.subscriptions,
+            subscriptions_list: Vec::new(),
+            announced: 0,
+            is_restricted: route.info.export.is_some(),
             compression: route.level(session.rtt).map_or("off", level_name),
             account: (route.dedicated_to).map_or_else(String::new, |account| {
                 self.broker.exchange.account_name(account)
             }),
         })
+    }
+
+    /// Returns the subscriptions of a peer that a route has received, at most [`LISTED_MAX`].
+    fn route_subscriptions(&self, id: SessionId) -> Vec<SubscriptionStatus> {
+        let exchange = &self.broker.exchange;
+        let session = &exchange.sessions[id.index()];
+        let Some(route) = session.kind.route() else {
+            return Vec::new();
+        };
+        let routers = &exchange.links[LinkSet::Routes(route.carries.lane())].routers;
+        let listed = exchange.subs.of_session(id.0).take(LISTED_MAX);
+        let listed = listed.filter_map(|sub| {
+            let sub = exchange.subs.get(sub);
+            let account = account_of(sub.sid())?;
+            let subject = text(&routers.get(account)?.filter_of(sub));
+            let queue = text(sub.queue());
+            let named = (route.dedicated_to.is_none()).then(|| exchange.account_name(account));
+            Some(SubscriptionStatus {
+                sid: line_of(cluster_of(sub.sid()), named, &subject, &queue),
+                subject,
+                queue,
+                msgs: sub.delivered(),
+                max: None,
+                cid: session.cid,
+                account,
+            })
+        });
+        listed.collect()
     }
 }

@@ -45,8 +45,8 @@ pub(crate) enum Command {
     Connections(ConnectionQuery, oneshot::Sender<ConnectionReport>),
     /// Returns leaf nodes, with their subscriptions if the flag is set.
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
-    /// Returns the routes.
-    Routes(oneshot::Sender<Vec<RouteStatus>>),
+    /// Returns the routes, with their subscriptions if the flag is set.
+    Routes(bool, oneshot::Sender<Vec<RouteStatus>>),
     /// A command about gateways.
     Gateways(GatewayCommand),
     /// Changes routes.

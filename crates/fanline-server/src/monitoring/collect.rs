@@ -71,8 +71,12 @@ pub(super) async fn leafs(
 }
 
 /// Returns the routes of all shards.
-pub(super) async fn routes(shared: &Shared) -> Result<Vec<RouteStatus>, Refusal> {
-    let replies = ask(&shared.shards, TIME_LIMIT, Command::Routes).await?;
+pub(super) async fn routes(
+    shared: &Shared,
+    with_subscriptions: bool,
+) -> Result<Vec<RouteStatus>, Refusal> {
+    let command = |to| Command::Routes(with_subscriptions, to);
+    let replies = ask(&shared.shards, TIME_LIMIT, command).await?;
     Ok(replies.into_iter().flatten().collect())
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use fanline_engine::auth::nkey::PublicKey;
 use fanline_engine::auth::{Access, ConnectionKind, GLOBAL_ACCOUNT};
-use fanline_engine::{Backlog, CloseReason, ConnectionStatus, MqttStatus, SubscriptionStatus};
+use fanline_engine::{Backlog, CloseReason, ConnectionStatus, MqttStatus};
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
 use super::query::{Query, Words, page};
-use super::subsz::SubscriptionRow;
+use super::subsz::{Lists, SubscriptionRow};
 use super::{Monitor, collect, kind_name, now_text, time};
 use crate::clock::go_text;
 use crate::ipc::{ConnectionQuery, ConnectionReport};
@@ -44,13 +44,6 @@ enum Sort {
     Rtt,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lists {
-    None,
-    Subjects,
-    Details,
-}
-
 #[derive(Debug)]
 struct Options {
     state: State,
@@ -77,11 +70,7 @@ impl Options {
                 return Err(Refusal::BadRequest(problem));
             }
         };
-        let lists = match query.text("subs") {
-            "detail" => Lists::Details,
-            _ if query.flag("subs")? => Lists::Subjects,
-            _ => Lists::None,
-        };
+        let lists = Lists::from_query(query)?;
         let cid = query.id("cid")?;
         let (offset, limit) = (query.count("offset")?, query.count("limit")?);
         Ok(Options {
@@ -446,13 +435,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
     let (uptime, idle) = (found.uptime(now), found.idle(now));
     let until = found.until(now);
     let Found { status, end } = found;
-    let (mut subjects, mut details) = (Vec::new(), Vec::new());
-    let list = status.subscriptions_list.into_iter();
-    match options.lists {
-        Lists::None => {}
-        Lists::Subjects => subjects.extend(list.map(|sub: SubscriptionStatus| sub.subject)),
-        Lists::Details => details.extend(list.map(SubscriptionRow::without_account)),
-    }
+    let (subjects, details) = options.lists.rows(status.subscriptions_list);
     Row {
         cid: status.cid,
         kind: kind_name(status.kind),

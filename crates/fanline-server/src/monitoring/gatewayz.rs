@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
 use super::query::Query;
-use super::{Monitor, collect, now_text, time};
+use super::{Monitor, collect, drift, now_text, time};
 use crate::clock::go_text;
 
 /// Number of subjects without interest after which nats-server announces all interest in an account.
@@ -26,6 +26,8 @@ struct Gatewayz<'a> {
     port: Option<u16>,
     outbound_gateways: BTreeMap<String, Row>,
     inbound_gateways: BTreeMap<String, Vec<Row>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interest: Vec<drift::Row>,
 }
 
 /// One connection.
@@ -168,7 +170,12 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         port,
         outbound_gateways: BTreeMap::new(),
         inbound_gateways: BTreeMap::new(),
+        interest: monitor.gateway_drift.rows(),
     };
+    if let Some(wanted) = &selection.gateway {
+        page.interest
+            .retain(|row| row.gateway.as_ref() == Some(wanted));
+    }
     for status in all {
         let name = status.gateway.clone();
         if selection

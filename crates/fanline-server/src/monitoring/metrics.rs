@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
+use fanline_engine::gateway::GatewayStatus;
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted};
 use fanline_engine::leaf::LeafStatus;
 use fanline_engine::route::RouteStatus;
@@ -12,7 +13,7 @@ use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
-use super::{Monitor, collect, process};
+use super::{Monitor, collect, drift, process};
 use crate::ipc::ConnectionQuery;
 use crate::ipc::{SyncCounts, sync_bound};
 use crate::version::{COMPATIBLE_VERSION, VERSION};
@@ -40,8 +41,13 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     add_totals(&mut page, &totals);
     add_behind(&mut page, monitor).await?;
     add_leafs(&mut page, &collect::leafs(&monitor.shared, false).await?);
+    if monitor.shared.options().gateway.is_some() {
+        add_gateways(&mut page, &collect::gateways(&monitor.shared, false).await?);
+        add_interest(&mut page, "gateway", &monitor.gateway_drift.rows());
+    }
     if monitor.shared.options().cluster.is_some() {
-        add_routes(&mut page, &collect::routes(&monitor.shared).await?);
+        add_routes(&mut page, &collect::routes(&monitor.shared, false).await?);
+        add_interest(&mut page, "cluster", &monitor.route_drift.rows());
     }
     let has_mqtt = monitor.shared.addresses.mqtt.is_some();
     let wanted = OverviewWanted {
@@ -148,7 +154,7 @@ struct Link {
     rtt: Option<Duration>,
 }
 
-/// Adds the metrics that leaf connections and routes have in common.
+/// Adds the metrics that leaf connections, routes, and gateways have in common.
 fn add_links(page: &mut Page, prefix: &str, what: &str, links: &[Link]) {
     type Value = fn(&Link) -> Option<f64>;
     #[expect(clippy::cast_precision_loss, reason = "Prometheus uses floats")]
@@ -249,13 +255,99 @@ fn add_routes(page: &mut Page, routes: &[RouteStatus]) {
         })
         .collect();
     add_links(page, "route", "a server of the cluster", &links);
-    let pending = links.iter().zip(routes);
-    let pending = pending.map(|(link, route)| (&link.labels, route.pending_size));
-    let (name, help) = (
-        "fanline_route_pending_bytes",
-        "Output that a route has yet to write",
+    let pending = routes.iter().map(|route| route.pending_size);
+    add_pending(page, "route", &links, pending);
+}
+
+/// Adds the pending output of connections to other servers.
+fn add_pending(page: &mut Page, what: &str, links: &[Link], bytes: impl Iterator<Item = usize>) {
+    let values = links.iter().map(|link| &link.labels).zip(bytes);
+    page.series(
+        &format!("fanline_{what}_pending_bytes"),
+        "gauge",
+        &format!("Output that a {what} has yet to write"),
+        values,
     );
-    page.series(name, "gauge", help, pending);
+}
+
+/// Adds the comparisons of interest with the other servers of the cluster, or with servers of other clusters.
+fn add_interest(page: &mut Page, what: &str, rows: &[drift::Row]) {
+    type Value = fn(&drift::Row) -> Option<i64>;
+    const METRICS: [(&str, &str, Value); 3] = [
+        (
+            "announced",
+            "Subscriptions announced to another server",
+            |row| i64::try_from(row.announced?).ok(),
+        ),
+        (
+            "counted",
+            "Announced subscriptions that another server has counted",
+            |row| i64::try_from(row.counted?).ok(),
+        ),
+        (
+            "drift",
+            "Announced subscriptions that another server lacks for long",
+            |row| row.drift,
+        ),
+    ];
+    let labels: Vec<String> = (rows.iter())
+        .map(|row| {
+            let server = label_value(&row.remote_name);
+            match &row.gateway {
+                None => format!("{{name=\"{server}\"}}"),
+                Some(gateway) => {
+                    let gateway = label_value(gateway);
+                    format!("{{name=\"{gateway}\",server=\"{server}\"}}")
+                }
+            }
+        })
+        .collect();
+    for (name, help, value) in METRICS {
+        let name = format!("fanline_{what}_interest_{name}");
+        let values = labels.iter().zip(rows);
+        let known = values.filter_map(|(labels, row)| Some((labels, value(row)?)));
+        page.series(&name, "gauge", help, known);
+    }
+}
+
+/// Adds the metrics of each gateway connection.
+fn add_gateways(page: &mut Page, gateways: &[GatewayStatus]) {
+    let clusters: HashSet<&str> = (gateways.iter())
+        .map(|gateway| gateway.gateway.as_str())
+        .collect();
+    page.gauge(
+        "gateway_clusters",
+        "Other clusters to which there are gateways",
+        clusters.len(),
+    );
+    page.gauge(
+        "gateways",
+        "Connections to other clusters, dialed and accepted",
+        gateways.len(),
+    );
+    let links: Vec<Link> = (gateways.iter())
+        .map(|gateway| Link {
+            labels: format!(
+                "{{id=\"{}\",name=\"{}\",direction=\"{}\"}}",
+                gateway.cid,
+                label_value(&gateway.gateway),
+                if gateway.is_dialed {
+                    "outbound"
+                } else {
+                    "inbound"
+                }
+            ),
+            in_msgs: gateway.in_msgs,
+            in_bytes: gateway.in_bytes,
+            out_msgs: gateway.out_msgs,
+            out_bytes: gateway.out_bytes,
+            subscriptions: gateway.subscriptions,
+            rtt: gateway.rtt,
+        })
+        .collect();
+    add_links(page, "gateway", "another cluster", &links);
+    let pending = gateways.iter().map(|gateway| gateway.pending_size);
+    add_pending(page, "gateway", &links, pending);
 }
 
 /// Adds metrics of slow connections with their names, so that slow consumers are found before they are

@@ -8,6 +8,7 @@ mod answer;
 mod collect;
 mod connz;
 mod dashboard;
+mod drift;
 mod expvars;
 mod gatewayz;
 mod healthz;
@@ -120,6 +121,10 @@ pub(crate) struct Monitor {
     /// Requests by path.
     requests: RefCell<BTreeMap<&'static str, u64>>,
     dashboard: dashboard::Shared,
+    /// Comparisons with the other servers of the cluster.
+    route_drift: drift::Drift,
+    /// Comparisons with servers of other clusters.
+    gateway_drift: drift::Drift,
 }
 
 /// Serves HTTP connections until the listener fails.
@@ -196,6 +201,8 @@ impl Monitor {
             cpu: CpuMeter::start().into(),
             requests: RefCell::default(),
             dashboard: dashboard::Shared::default(),
+            route_drift: drift::Drift::default(),
+            gateway_drift: drift::Drift::default(),
         }
     }
 
@@ -288,7 +295,7 @@ impl Monitor {
             Endpoint::Healthz => healthz::answer(self, query).await,
             Endpoint::Accountz => accounts::accountz(self, query).await,
             Endpoint::Accstatz => accounts::accstatz(self, query).await,
-            Endpoint::Routez => routez::answer(self).await,
+            Endpoint::Routez => routez::answer(self, query).await,
             Endpoint::Leafz => leafz::answer(self, query).await,
             Endpoint::Gatewayz => gatewayz::answer(self, query).await,
             Endpoint::Jsz => jsz::answer(self, query).await,

@@ -6,7 +6,9 @@ use fanline_engine::route::RouteStatus;
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
-use super::{Monitor, collect, now_text, time};
+use super::query::Query;
+use super::subsz::{Lists, SubscriptionRow};
+use super::{Monitor, collect, drift, now_text, time};
 use crate::clock::go_text;
 
 #[derive(Serialize)]
@@ -16,6 +18,8 @@ struct Routez<'a> {
     now: String,
     num_routes: usize,
     routes: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interest: Vec<drift::Row>,
 }
 
 /// One route.
@@ -40,13 +44,18 @@ struct Row {
     in_bytes: u64,
     out_bytes: u64,
     subscriptions: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions_list: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions_list_detail: Vec<SubscriptionRow>,
     #[serde(skip_serializing_if = "String::is_empty")]
     account: String,
     compression: &'static str,
 }
 
 impl Row {
-    fn new(monitor: &Monitor, status: RouteStatus, now: Duration) -> Self {
+    fn new(monitor: &Monitor, status: RouteStatus, now: Duration, lists: Lists) -> Self {
+        let (subjects, details) = lists.rows(status.subscriptions_list);
         Row {
             rid: status.rid,
             remote_id: status.remote_id,
@@ -66,21 +75,27 @@ impl Row {
             in_bytes: status.in_bytes,
             out_bytes: status.out_bytes,
             subscriptions: status.subscriptions,
+            subscriptions_list: subjects,
+            subscriptions_list_detail: details,
             account: status.account,
             compression: status.compression,
         }
     }
 }
 
-pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
-    let routes = collect::routes(&monitor.shared).await?.into_iter();
+pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
+    let lists = Lists::from_query(query)?;
+    let routes = collect::routes(&monitor.shared, lists != Lists::None).await?;
     let now = monitor.now();
-    let rows: Vec<Row> = routes.map(|one| Row::new(monitor, one, now)).collect();
+    let rows: Vec<Row> = (routes.into_iter())
+        .map(|route| Row::new(monitor, route, now, lists))
+        .collect();
     Ok(Answer::json(&Routez {
         server_id: monitor.server_id(),
         server_name: &monitor.shared.info.server_name,
         now: now_text(),
         num_routes: rows.len(),
         routes: rows,
+        interest: monitor.route_drift.rows(),
     }))
 }

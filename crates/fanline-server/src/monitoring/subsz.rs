@@ -55,6 +55,38 @@ impl SubscriptionRow {
     }
 }
 
+/// How the subscriptions of a connection are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lists {
+    None,
+    Subjects,
+    Details,
+}
+
+impl Lists {
+    pub(super) fn from_query(query: &Query) -> Result<Self, Refusal> {
+        Ok(match query.text("subs") {
+            "detail" => Lists::Details,
+            _ if query.flag("subs")? => Lists::Subjects,
+            _ => Lists::None,
+        })
+    }
+
+    /// Returns `subscriptions_list` and `subscriptions_list_detail` of a connection, at most one of which is not
+    /// empty.
+    pub(super) fn rows(self, list: Vec<SubscriptionStatus>) -> (Vec<String>, Vec<SubscriptionRow>) {
+        let list = list.into_iter();
+        match self {
+            Lists::None => (Vec::new(), Vec::new()),
+            Lists::Subjects => (list.map(|sub| sub.subject).collect(), Vec::new()),
+            Lists::Details => (
+                Vec::new(),
+                list.map(SubscriptionRow::without_account).collect(),
+            ),
+        }
+    }
+}
+
 /// Counters of subject matching.
 #[derive(Serialize)]
 pub(super) struct Matching {

@@ -167,7 +167,9 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
             Command::LeafNodes(with_subscriptions, to) => {
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
             }
-            Command::Routes(to) => drop(to.send(runtime.engine.borrow().routes())),
+            Command::Routes(with_subscriptions, to) => {
+                drop(to.send(runtime.engine.borrow().routes(with_subscriptions)));
+            }
             Command::Gateways(command) => gateways::apply(runtime, command),
             Command::ChangeRoutes(change) => routes::apply(runtime, change),
             Command::CloseRemote(remote) => {

@@ -48,6 +48,8 @@ struct Statistics {
     sent: Flow,
     received: Flow,
     routes: Vec<Route>,
+    /// The dialed connections to other clusters.
+    gateways: Vec<Gateway>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -61,6 +63,12 @@ struct Flow {
 #[serde(default)]
 struct Route {
     pending: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Gateway {
+    inbound_connections: u64,
 }
 
 /// The answers of all servers.
@@ -140,8 +148,23 @@ pub(super) fn rows(before: &Servers, after: &Servers) -> Vec<ServerRow> {
 /// Returns the lines of the screen.
 pub(super) fn lines(rows: &[ServerRow]) -> Vec<String> {
     let mut table = Table::new([
-        "server", "cluster", "version", "JS", ">conns", ">subs", ">in/s", ">out/s", ">in B/s",
-        ">out B/s", ">slow", ">cpu", ">memory", ">routes", ">pending", ">rtt",
+        "server",
+        "cluster",
+        "version",
+        "JS",
+        ">conns",
+        ">subs",
+        ">in/s",
+        ">out/s",
+        ">in B/s",
+        ">out B/s",
+        ">slow",
+        ">cpu",
+        ">memory",
+        ">routes",
+        ">pending",
+        ">gateways",
+        ">rtt",
     ]);
     for ServerRow { answer, rtt, rates } in rows {
         let Answer { server, statsz } = answer;
@@ -162,6 +185,7 @@ pub(super) fn lines(rows: &[ServerRow]) -> Vec<String> {
             show::bytes(statsz.mem),
             show::count(statsz.routes.len() as u64),
             show::bytes(pending),
+            show::count(statsz.gateways.len() as u64),
             format!("{:.1}ms", rtt.as_secs_f64() * 1e3),
         ]);
     }
@@ -185,6 +209,8 @@ pub(super) fn to_json(rows: &[ServerRow]) -> Value {
             "slow_consumers": statsz.slow_consumers,
             "routes": statsz.routes.len(),
             "routes_pending_bytes": statsz.routes.iter().map(|route| route.pending).sum::<u64>(),
+            "gateways": statsz.gateways.len(),
+            "gateways_inbound": statsz.gateways.iter().map(|one| one.inbound_connections).sum::<u64>(),
             "rtt_seconds": row.rtt.as_secs_f64(),
             "rates": row.rates,
         })

@@ -394,6 +394,13 @@ impl Exchange {
         self.send_gateway_lines(&[id], lines);
     }
 
+    /// Returns the number of subscriptions that were announced to each accepted connection.
+    pub(crate) fn announced_to_gateways(&self) -> usize {
+        let accounts = self.shared.gateways.announced.values();
+        let named = accounts.filter(|announced| !announced.name.is_empty());
+        named.map(|announced| announced.weights.len()).sum()
+    }
+
     /// Announces what has changed because there are other accounts, or accounts have other imports.
     pub(crate) fn renew_gateway_imports(&mut self) {
         if self.shared.gateways.is_empty() {

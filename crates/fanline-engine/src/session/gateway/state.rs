@@ -218,6 +218,8 @@ pub struct GatewayStatus {
     pub cid: u64,
     /// Id of the other server.
     pub name: String,
+    /// Name of the other server.
+    pub server_name: String,
     pub ip: String,
     pub port: u16,
     pub opened_at: Duration,
@@ -229,6 +231,8 @@ pub struct GatewayStatus {
     pub in_bytes: u64,
     pub out_bytes: u64,
     pub subscriptions: usize,
+    /// Number of subscriptions that this server has announced to the other one; 0 if it has dialed the connection.
+    pub announced: usize,
     pub accounts: Vec<GatewayAccount>,
 }
 
@@ -241,7 +245,7 @@ pub struct GatewayAccount {
     pub mode: GatewayMode,
     /// Number of subjects without interest, on a dialed connection.
     pub refused: usize,
-    /// Number of subscriptions without a queue group.
+    /// Number of subscriptions, with those of queue groups.
     pub subs: usize,
     /// Number of queue groups with subscriptions.
     pub queue_subs: usize,

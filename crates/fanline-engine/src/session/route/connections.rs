@@ -50,7 +50,7 @@ pub(super) struct Registered {
 }
 
 /// The accounts that a registered route carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Load {
     All,
     Slot(u32),

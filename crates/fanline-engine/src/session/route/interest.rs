@@ -305,7 +305,7 @@ impl Exchange {
     }
 
     /// Returns the slot of an account by its name; `None` if it has dedicated routes.
-    fn slot_of(&self, name: &[u8]) -> Option<u32> {
+    pub(super) fn slot_of(&self, name: &[u8]) -> Option<u32> {
         let settings = self.config.routes.as_ref();
         settings.map_or(Some(0), |settings| settings.slot_of(name))
     }

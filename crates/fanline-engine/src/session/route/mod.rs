@@ -1,6 +1,7 @@
 //! Routes: sessions with the other servers of the cluster, by the [route protocol](crate::codec::route).
 
 mod connections;
+mod counts;
 mod handshake;
 pub(in crate::session) mod imports;
 mod interest;

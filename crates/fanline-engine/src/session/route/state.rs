@@ -8,6 +8,7 @@ use crate::auth::{AccountId, Rights};
 use crate::codec::compression::Compressed;
 use crate::codec::route::{Carries, GossipMode, PROTOCOL, RouteInfo};
 use crate::codec::s2::Level;
+use crate::session::SubscriptionStatus;
 
 /// A connection to a peer that this server has dialed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -189,6 +190,12 @@ pub struct RouteStatus {
     pub in_bytes: u64,
     pub out_bytes: u64,
     pub subscriptions: usize,
+    /// Empty unless requested.
+    pub subscriptions_list: Vec<SubscriptionStatus>,
+    /// Number of subscriptions that this server has announced to the peer.
+    pub announced: usize,
+    /// Whether the peer has permissions by which it may ignore announced subscriptions.
+    pub is_restricted: bool,
     /// Name of the account of a dedicated route; empty for other routes.
     pub account: String,
     /// Name of the compression.

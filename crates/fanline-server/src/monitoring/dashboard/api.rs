@@ -254,6 +254,7 @@ async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query
         "accstatz" => (Endpoint::Accstatz, false),
         "jsz" => (Endpoint::Jsz, false),
         "routez" => (Endpoint::Routez, false),
+        "gatewayz" => (Endpoint::Gatewayz, false),
         _ => return reply_of(Refusal::NotFound.into()),
     };
     if !visitor.sees_server {

@@ -47,6 +47,8 @@ const FILES: &[(&str, &str, &[u8])] = &[
     built_in!("jetstream.js", JAVASCRIPT),
     built_in!("chart.js", JAVASCRIPT),
     built_in!("format.js", JAVASCRIPT),
+    built_in!("gateways.js", JAVASCRIPT),
+    built_in!("interest.js", JAVASCRIPT),
     built_in!("parts.js", JAVASCRIPT),
     built_in!("message.js", JAVASCRIPT),
     built_in!("overview.js", JAVASCRIPT),

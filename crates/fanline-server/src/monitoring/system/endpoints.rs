@@ -88,7 +88,16 @@ const PAGE_LIST: &[(&str, Page)] = &[
             ],
         ),
     ),
-    ("ROUTEZ", page(Endpoint::Routez, PLAIN)),
+    (
+        "ROUTEZ",
+        page(
+            Endpoint::Routez,
+            &[
+                ("subscriptions", "subs"),
+                ("subscriptions_detail", "subs_detail"),
+            ],
+        ),
+    ),
     (
         "GATEWAYZ",
         page(

@@ -9,6 +9,7 @@ mod claims;
 mod endpoints;
 mod envelope;
 mod events;
+mod interest;
 mod options;
 mod peers;
 mod publishing;
@@ -74,6 +75,7 @@ impl System {
         system.serve_claims().await?;
         if system.is_clustered() {
             system.follow_peers().await?;
+            tokio::task::spawn_local(Rc::clone(&system).compare_interest());
         }
         system.client.flush().await?;
         tokio::task::spawn_local(Rc::clone(&system).publish_events(events));

@@ -58,7 +58,7 @@ pub(super) async fn of_server(monitor: &Monitor, peers: usize) -> Result<Value, 
         "active_servers": peers + 1,
         "gomaxprocs": monitor.shared.shards.len(),
     });
-    let routes = collect::routes(&monitor.shared).await?;
+    let routes = collect::routes(&monitor.shared, false).await?;
     let route = |route: &RouteStatus| {
         json!({
             "rid": route.rid,

@@ -1,8 +1,10 @@
-// The other servers of the cluster, and the routes to them.
+// The other servers of the cluster, the routes to them, and the gateways to other clusters.
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
 import { bytes, count, exact } from "./format.js";
+import { Gateways } from "./gateways.js";
+import { Interest } from "./interest.js";
 import { Empty, Filter, Loading, Panel, Problem, Table, passes, usePoll } from "./parts.js";
 
 const POLL_MILLISECONDS = 2000;
@@ -42,5 +44,7 @@ export function Cluster({ who }) {
       ${!found && !error && html`<${Loading} />`}
       ${found && rows.length === 0 && html`<${Empty}>${all.length ? "No route matches." : none}<//>`}
       ${rows.length > 0 && html`<${Table} caption="Routes" columns=${COLUMNS} rows=${rows} rowKey=${(r) => r.rid} />`}
-    <//>`;
+    <//>
+    ${found?.interest && html`<${Interest} title="Interest" servers=${found.interest} />`}
+    ${who.sees_server && html`<${Gateways} />`}`;
 }
