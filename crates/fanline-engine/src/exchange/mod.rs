@@ -110,6 +110,8 @@ pub(crate) struct Exchange<K: Kind> {
     pub(crate) unsubscribed_at: Option<Duration>,
     /// In a cluster, the accounts in which this shard's reply subjects were announced.
     pub(crate) replies_in: HashSet<AccountId>,
+    /// Whether the other servers of a cluster measure the responder's half of a service latency for this one.
+    pub(crate) awaits_halves: bool,
 }
 
 impl<K: Kind> Exchange<K> {
@@ -145,6 +147,7 @@ impl<K: Kind> Exchange<K> {
             interest_changes: 0,
             unsubscribed_at: None,
             replies_in: HashSet::new(),
+            awaits_halves: false,
             config,
         }
     }

@@ -54,6 +54,7 @@ pub use crate::exchange::session::SessionId;
 pub use crate::exchange::totals::LeafTraffic;
 pub use crate::exchange::{SHARDS_MAX, ShardConfig};
 
+use crate::accounts::MeasuredRequest;
 use crate::auth::{Access, AccountId, Check, Grant, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
@@ -219,6 +220,8 @@ impl Shard {
                         self.broker.exchange.record_weight_below(report);
                     } else if let Some(reply) = notification.downcast_ref::<MappedReply>() {
                         self.broker.exchange.record_reply(reply.clone());
+                    } else if let Some(request) = notification.downcast_ref::<MeasuredRequest>() {
+                        self.broker.record_measured(request);
                     }
                 }
                 BatchEntry::Interest {

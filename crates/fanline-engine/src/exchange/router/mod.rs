@@ -13,8 +13,8 @@ mod routers;
 mod subscriptions;
 
 pub(crate) use bridges::{
-    Bridge, BridgeKind, BridgeTarget, Listening, REPLIES, Terms, bridges, has_services, listening,
-    replies_of,
+    Bridge, BridgeKind, BridgeTarget, HALVES, Listening, MEASURED, REPLIES, Terms, bridges,
+    halves_of, has_measured_services, has_services, is_measured, listening, replies_of,
 };
 pub(crate) use cache::{Member, Reach, Route, RouteMemo};
 pub use matcher::{MatchMemo, Matched, Matcher};
