@@ -48,7 +48,7 @@ use outputs::Outputs;
 use quotas::Quotas;
 pub use remote::SHARDS_MAX;
 use remote::{LinkSet, Remote};
-pub use route_settings::RouteSettings;
+pub use route_settings::{CertificateRules, RouteSettings};
 use router::{Router, Routers, SubId, Subscription, Subscriptions, replies_of};
 use run::Run;
 use session::{Session, SessionId};
