@@ -210,6 +210,15 @@ impl Router {
         })
     }
 
+    /// Returns the interest of all remotes but routes and leaf connections in a filter: 1 or 0 without a queue group,
+    /// otherwise the number of members.
+    pub(crate) fn weight_without_routes(&self, filter: &[u8], queue: &[u8]) -> u32 {
+        let node = self.filters.find(filter);
+        node.map_or(0, |node| {
+            self.filters.value(node).weight_without_routes(queue)
+        })
+    }
+
     /// Returns the interest of this server's own shards in a filter, without links and bridges: 1 or 0 without
     /// a queue group, otherwise the number of members.
     pub(crate) fn own_weight(&self, filter: &[u8], queue: &[u8]) -> u32 {
