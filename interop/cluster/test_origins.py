@@ -114,3 +114,27 @@ def test_requests_cross(clients):
         equal((request.payload, request.header("Key")), (b"ping", "value"), "the request")
         clients["last"].publish(request.reply, b"pong")
         equal(client.next(client.answers).subject, reply, "the answer")
+
+
+def test_interest_of_the_same_cluster_is_no_responder(clients):
+    """A leaf node does not learn of the interest of its own cluster from its server, because no message leads there."""
+    answering = clients["west-2"].subscribe("answering")
+    clients["west-2"].subscribe("working", "group")
+    # The second time, what the servers announce because of the first has arrived.
+    settle_all(clients)
+    settle_all(clients)
+    for subject in ("answering", "working"):
+        equal(clients["west-1"].ask(subject).status, 503, f"the answer to {subject}")
+    clients["south"].publish("answering", b"question", "nowhere")
+    equal(clients["west-2"].next(answering).payload, b"question", "what another cluster asks")
+    number = clients["last"].subscribe("answering")
+    member = clients["last"].subscribe("working", "group")
+    settle_all(clients)
+    for subject, of in (("answering", number), ("working", member)):
+        clients["west-1"].publish(subject, b"question", "nowhere")
+        equal(clients["last"].next(of).payload, b"question", f"the question to {subject}")
+        clients["last"].unsubscribe(of)
+    settle_all(clients)
+    settle_all(clients)
+    for subject in ("answering", "working"):
+        equal(clients["west-1"].ask(subject).status, 503, f"the answer to {subject} afterwards")

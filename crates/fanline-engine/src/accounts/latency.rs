@@ -2,7 +2,8 @@
 //! `io.nats.server.metric.v1.service_latency`.
 //!
 //! If the responder is on another shard, this shard knows only the responder's account. The reported service
-//! time then includes the responder's round-trip time.
+//! time then includes the responder's round-trip time. The server of a responder elsewhere in the cluster sends its half
+//! of the measurement.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Broker;
+use super::responder_half::Half;
 use crate::auth::{AccountId, ExportKind, Sampling};
 use crate::exchange::Kind;
 use crate::exchange::message::{Message, Origin};
@@ -29,6 +31,10 @@ pub(crate) struct Measure {
     requestor: Value,
     rtt: Duration,
     headers: Headers,
+    /// Time of the first response.
+    pub(super) answered_at: Option<Duration>,
+    /// The half of the responder's server.
+    pub(super) half: Option<Half>,
 }
 
 /// The headers that request a report, in nats-server's form.
@@ -117,6 +123,8 @@ impl<K: Kind> Broker<K> {
             requestor: self.identity(importer, terms.share, origin),
             rtt: self.rtt_of(origin),
             headers,
+            answered_at: None,
+            half: None,
         })
     }
 
@@ -132,9 +140,23 @@ impl<K: Kind> Broker<K> {
     ) {
         let id = self.exchange.secrets.id();
         let now = self.exchange.outputs.now;
-        let elapsed = now.saturating_sub(measure.requested_at);
+        let ended_at = measure.answered_at.unwrap_or(now);
+        let elapsed = ended_at.saturating_sub(measure.requested_at);
+        let total = elapsed.saturating_add(measure.rtt);
         let (status, description) = outcome.words();
-        let is_answered = outcome == Outcome::Answered;
+        let (responder, service, system) = match &measure.half {
+            Some(half) => {
+                let others = half.service() + half.rtt() + measure.rtt;
+                let system = total.saturating_sub(others);
+                (Some(half.responder.clone()), half.service(), system)
+            }
+            None => {
+                let is_answered = outcome == Outcome::Answered;
+                let service = elapsed.saturating_sub(self.rtt_of(responder));
+                let responder = is_answered.then(|| self.identity(exporter, true, responder));
+                (responder, service, Duration::ZERO)
+            }
+        };
         let report = Report {
             r#type: TYPE,
             id,
@@ -142,12 +164,12 @@ impl<K: Kind> Broker<K> {
             status,
             description,
             requestor: &measure.requestor,
-            responder: is_answered.then(|| self.identity(exporter, true, responder)),
+            responder,
             header: &measure.headers,
             start: self.date(measure.requested_at.saturating_sub(measure.rtt)),
-            service: nanos(elapsed.saturating_sub(self.rtt_of(responder))),
-            system: 0,
-            total: nanos(elapsed.saturating_add(measure.rtt)),
+            service: nanos(service),
+            system: nanos(system),
+            total: nanos(total),
         };
         let Ok(json) = serde_json::to_vec(&report) else {
             return;
@@ -155,7 +177,23 @@ impl<K: Kind> Broker<K> {
         self.publish_event(exporter, measure.subject.as_bytes(), &[], &json, depth);
     }
 
-    fn identity(&self, account: AccountId, is_detailed: bool, origin: Origin<'_>) -> Value {
+    /// Publishes the latency report of an answered request.
+    pub(super) fn report_answered(
+        &mut self,
+        exporter: AccountId,
+        measure: &Measure,
+        responder: Origin<'_>,
+        depth: u8,
+    ) {
+        self.report(exporter, measure, Outcome::Answered, responder, depth);
+    }
+
+    pub(super) fn identity(
+        &self,
+        account: AccountId,
+        is_detailed: bool,
+        origin: Origin<'_>,
+    ) -> Value {
         let known = self.request_info(account, is_detailed, origin);
         let known = known.and_then(|text| serde_json::from_str(&text).ok());
         known.unwrap_or_else(|| {
@@ -164,7 +202,7 @@ impl<K: Kind> Broker<K> {
         })
     }
 
-    fn rtt_of(&self, origin: Origin<'_>) -> Duration {
+    pub(super) fn rtt_of(&self, origin: Origin<'_>) -> Duration {
         let session = origin
             .session
             .and_then(|id| self.exchange.sessions.get(id as usize));

@@ -7,21 +7,24 @@ mod latency;
 mod mappings;
 mod request_info;
 mod requests;
+mod responder_half;
 mod tracing;
 
 use std::time::Duration;
 
 pub(crate) use mappings::Mapped;
 pub(crate) use requests::{Request, Requests};
+pub(crate) use responder_half::{MeasuredRequest, MeasuredRequests};
 
 use crate::auth::{Access, AccountId};
 use crate::codec::nats::args::write_sizes;
-use crate::exchange::batch::{Crossing, TRACED};
+use crate::exchange::batch::{Crossing, FROM_ROUTE, TRACED};
 use crate::exchange::deliver::Reached;
 use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
-    BridgeKind, BridgeTarget, Member, RouteMemo, Terms, bridges, has_services, replies_of,
+    Bridge, BridgeKind, BridgeTarget, HALVES, Member, RouteMemo, Terms, bridges, halves_of,
+    has_measured_services, has_services, replies_of,
 };
 use crate::exchange::tracing::Traced;
 use crate::exchange::{Exchange, Kind};
@@ -43,6 +46,7 @@ pub(crate) struct Broker<K: Kind> {
 #[derive(Default)]
 pub(crate) struct Accounts {
     pub(crate) requests: Requests,
+    measured: MeasuredRequests,
     /// Mappings by account.
     mappings: Vec<Option<Box<Mappings>>>,
     /// Reused buffer for requests.
@@ -186,21 +190,27 @@ impl<K: Kind> Broker<K> {
         let token = self.exchange.reply_token().to_owned();
         let uses_peers = self.exchange.has_peers() && !self.exchange.info.jetstream;
         let replies = replies_of(&token, self.exchange.index);
-        let all_bridges = bridges(access, &replies, uses_peers);
+        let mut all_bridges = bridges(access, &replies, uses_peers);
+        self.exchange.awaits_halves = !token.is_empty() && has_measured_services(access);
+        if self.exchange.awaits_halves {
+            let filter = halves_of(&token, self.exchange.index);
+            let bridge = Bridge::replies(AccountId::SYSTEM, filter);
+            all_bridges[AccountId::SYSTEM.index()].push(bridge);
+        }
         for ((id, account), bridges) in (0..).map(AccountId).zip(accounts).zip(all_bridges) {
             let router = self.exchange.routers.changing(id);
             router.set_bridges(bridges);
-            // In a cluster, the other servers learn of reply subjects, so only those in use are announced.
-            if !token.is_empty() {
-                continue;
-            }
-            let weight = u32::from(has_services(id, account));
-            for shard in
-                (0..self.exchange.config.shards).filter_map(|shard| u16::try_from(shard).ok())
-            {
-                if shard != self.exchange.index {
-                    let replies = replies_of(&token, shard);
-                    router.set_remote(Remote::Shard(shard), &replies, b"", weight);
+            let shards = 0..self.exchange.config.shards;
+            let shards = shards.filter_map(|shard| u16::try_from(shard).ok());
+            for shard in shards.filter(|shard| *shard != self.exchange.index) {
+                let remote = Remote::Shard(shard);
+                // In a cluster, the other servers learn of reply subjects, so only those in use are announced.
+                if token.is_empty() {
+                    let weight = u32::from(has_services(id, account));
+                    router.set_remote(remote, &replies_of(&token, shard), b"", weight);
+                } else if id == AccountId::SYSTEM {
+                    let weight = u32::from(self.exchange.awaits_halves);
+                    router.set_remote(remote, &halves_of(&token, shard), b"", weight);
                 }
             }
         }
@@ -329,7 +339,17 @@ impl<K: Kind> Broker<K> {
     #[cold]
     #[inline(never)]
     fn follow_answer(&mut self, crossing: &Crossing<'_>) {
-        let message = (&crossing.message, Origin::ELSEWHERE);
+        let via = match crossing.hops & FROM_ROUTE {
+            0 => Via::Own,
+            _ => Via::Route,
+        };
+        let message = (
+            &crossing.message,
+            Origin {
+                via,
+                ..Origin::ELSEWHERE
+            },
+        );
         self.pass_answer(
             crossing.account,
             crossing.subject,
@@ -415,6 +435,9 @@ impl<K: Kind> Broker<K> {
         (message, origin): (&Message<'_>, Origin<'_>),
         context: Context<'_>,
     ) -> bool {
+        if subject.starts_with(HALVES.as_bytes()) {
+            return self.take_half(message, context.depth);
+        }
         let requests = &mut self.accounts.requests;
         let Some(at) = requests.find(subject, exporter) else {
             return false;
@@ -427,6 +450,7 @@ impl<K: Kind> Broker<K> {
         let is_last = pending.ends_with(message.payload_bytes());
         let reply = std::mem::take(&mut pending.reply);
         let measure = pending.measure.take();
+        let key = pending.key();
         if is_last {
             requests.remove(at);
         }
@@ -440,8 +464,19 @@ impl<K: Kind> Broker<K> {
             pending.reply = reply;
             pending.memo = memo;
         }
-        if let Some(measure) = measure {
-            self.report(exporter, &measure, Outcome::Answered, origin, depth);
+        if let Some(mut measure) = measure {
+            let now = self.exchange.outputs.now;
+            measure.answered_at = Some(now);
+            let comes_from_peer = matches!(origin.via, Via::Route | Via::Gateway);
+            let requests = &mut self.accounts.requests;
+            let is_complete = !comes_from_peer || measure.half.is_some();
+            let measure = match is_complete {
+                true => Some(measure),
+                false => requests.await_half(key, exporter, measure, now),
+            };
+            if let Some(measure) = measure {
+                self.report_answered(exporter, &measure, origin, depth);
+            }
         }
         delivered
     }

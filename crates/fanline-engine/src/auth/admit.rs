@@ -13,7 +13,7 @@ use super::user::{ConnectionKind, Identity, Password, User, same};
 use super::websocket::ListenerOverride;
 use super::{Access, UserPosition};
 use crate::auth::Peer;
-use crate::auth::certificate::CertificateNames;
+use crate::auth::certificate::{CertificateNames, parts};
 
 /// The credentials of a connecting client. A missing credential is empty.
 #[derive(Clone, Default)]
@@ -406,23 +406,4 @@ fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) ->
             grant,
         }),
     }
-}
-
-/// Returns the parts of a distinguished name, sorted.
-fn parts(name: &str) -> Vec<String> {
-    let mut parts = Vec::new();
-    let mut part = String::new();
-    let mut escaped = false;
-    for letter in name.chars() {
-        if !escaped && matches!(letter, ',' | '+') {
-            parts.push(part.trim().to_owned());
-            part.clear();
-        } else {
-            part.push(letter);
-        }
-        escaped = letter == '\\' && !escaped;
-    }
-    parts.push(part.trim().to_owned());
-    parts.sort();
-    parts
 }

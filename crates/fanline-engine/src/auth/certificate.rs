@@ -37,6 +37,35 @@ pub struct CertificateNames {
     pub public_key: Range<usize>,
 }
 
+impl CertificateNames {
+    /// Returns whether a name is one of the certificate's names. The parts of a distinguished name match in any order.
+    pub(crate) fn identify(&self, name: &str) -> bool {
+        let alternatives = self.emails.iter().chain(&self.dns_names);
+        let mut alternatives = alternatives.chain(&self.uris);
+        alternatives.any(|known| known == name)
+            || name.contains('=') && parts(name) == parts(&self.subject)
+    }
+}
+
+/// Returns the parts of a distinguished name, sorted.
+pub(super) fn parts(name: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut escaped = false;
+    for letter in name.chars() {
+        if !escaped && matches!(letter, ',' | '+') {
+            parts.push(part.trim().to_owned());
+            part.clear();
+        } else {
+            part.push(letter);
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    parts.push(part.trim().to_owned());
+    parts.sort();
+    parts
+}
+
 /// Parses a certificate in DER; `None` if it is invalid.
 pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     let (_, after) = take(from_validity(der)?, SEQUENCE)?;
@@ -381,7 +410,19 @@ mod tests {
         assert_eq!(names.emails, ["ada@example.org"]);
         assert_eq!(names.dns_names, ["ada.example"]);
         assert_eq!(names.uris, ["spiffe://example/ada"]);
-        assert_eq!(bytes[names.public_key], der(SEQUENCE, &[&[9; 300]]));
+        assert_eq!(bytes[names.public_key.clone()], der(SEQUENCE, &[&[9; 300]]));
+        for (name, expected) in [
+            ("ada@example.org", true),
+            ("ada.example", true),
+            ("spiffe://example/ada", true),
+            ("CN=ada,O=A\\, B,C=DE", true),
+            ("C=DE,O=A\\, B,CN=ada", true),
+            ("CN=ada", false),
+            ("ada", false),
+            ("", false),
+        ] {
+            assert_eq!(names.identify(name), expected, "{name}");
+        }
     }
 
     #[test]

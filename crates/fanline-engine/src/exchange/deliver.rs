@@ -14,7 +14,9 @@ use super::batch::{Batch, Crossing, Excluded, FROM_DEVICE, FROM_ROUTE, HOPS_MAX}
 use super::message::{Dispatch, Message, Origin, Via};
 use super::outputs::Outputs;
 use super::remote::{LinkSet, MemberRank, Remote};
-use super::router::{BridgeKind, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
+use super::router::{
+    BridgeKind, Member, Route, RouteMemo, SubId, Subscription, Subscriptions, is_measured,
+};
 use super::session::{Session, SessionId};
 use super::targets::RemoteTargets;
 use super::tracing::Traced;
@@ -707,7 +709,8 @@ impl<K: Kind> Exchange<K> {
 }
 
 /// Returns the bits of [`Crossing::hops`] that describe the publisher of a message. Only JetStream distinguishes
-/// messages from routes, and only requests: other messages remain simple ones, which form runs.
+/// messages from routes, and only requests; and service latency, which needs to know where a response comes from. Other
+/// messages remain simple ones, which form runs.
 #[inline]
 fn origin_bits(is_from_device: bool, via: Via, subject: &[u8]) -> u8 {
     let device = if is_from_device { FROM_DEVICE } else { 0 };
@@ -715,6 +718,7 @@ fn origin_bits(is_from_device: bool, via: Via, subject: &[u8]) -> u8 {
         Via::Route if subject.starts_with(b"$JS.") && !subject.starts_with(b"$JS.ACK.") => {
             device | FROM_ROUTE
         }
+        Via::Route | Via::Gateway if is_measured(subject) => device | FROM_ROUTE,
         _ => device,
     }
 }

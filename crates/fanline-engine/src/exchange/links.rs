@@ -385,8 +385,10 @@ impl<K: Kind> Exchange<K> {
         filter: &[u8],
         queue: &[u8],
     ) {
-        if set == LinkSet::Leafs {
-            self.report_below(account, filter, queue);
+        match set {
+            LinkSet::Leafs => self.report_below(account, filter, queue),
+            LinkSet::Routes(lane) => self.report_beyond(lane, account, filter, queue),
+            LinkSet::Gateways | LinkSet::Replies => {}
         }
         let wanted = self.links[set].routers.of(account);
         let members = wanted.members(filter, queue);

@@ -6,6 +6,7 @@
 
 pub(crate) mod backlog;
 pub(crate) mod batch;
+pub(crate) mod beyond;
 pub(crate) mod deliver;
 pub(crate) mod gateway_settings;
 mod leaf_listener;
@@ -40,6 +41,7 @@ use crate::random::{FastRandom, Purpose, Random, Seed};
 use crate::subject::Filter;
 use crate::timers::Timers;
 use batch::Batch;
+use beyond::Beyond;
 pub(crate) use deliver::Kind;
 pub use gateway_settings::GatewaySettings;
 pub use leaf_listener::LeafListener;
@@ -48,7 +50,7 @@ use outputs::Outputs;
 use quotas::Quotas;
 pub use remote::SHARDS_MAX;
 use remote::{LinkSet, Remote};
-pub use route_settings::RouteSettings;
+pub use route_settings::{CertificateRules, RouteSettings};
 use router::{Router, Routers, SubId, Subscription, Subscriptions, replies_of};
 use run::Run;
 use session::{Session, SessionId};
@@ -110,6 +112,9 @@ pub(crate) struct Exchange<K: Kind> {
     pub(crate) unsubscribed_at: Option<Duration>,
     /// In a cluster, the accounts in which this shard's reply subjects were announced.
     pub(crate) replies_in: HashSet<AccountId>,
+    pub(crate) beyond: Beyond,
+    /// Whether the other servers of a cluster measure the responder's half of a service latency for this one.
+    pub(crate) awaits_halves: bool,
 }
 
 impl<K: Kind> Exchange<K> {
@@ -145,6 +150,8 @@ impl<K: Kind> Exchange<K> {
             interest_changes: 0,
             unsubscribed_at: None,
             replies_in: HashSet::new(),
+            beyond: Beyond::default(),
+            awaits_halves: false,
             config,
         }
     }

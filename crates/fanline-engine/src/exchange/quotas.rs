@@ -14,7 +14,7 @@ use super::session::SessionId;
 use crate::auth::{Access, AccountId, ClientLimits};
 
 /// Takes the place of a shard's index for the usage of the other servers of a cluster.
-pub(crate) const OTHER_SERVERS: u16 = u16::MAX;
+const OTHER_SERVERS: u16 = u16::MAX;
 
 /// The accounts with limits. Most accounts have none.
 #[derive(Default)]
@@ -25,6 +25,8 @@ struct Quota {
     limits: ClientLimits,
     own: AccountUsage,
     elsewhere: HashMap<u16, AccountUsage>,
+    /// Leaf connections to the other servers of a cluster. Those to this server are all on one shard, which counts them.
+    remote_leafnodes: u32,
 }
 
 impl Quota {
@@ -43,6 +45,25 @@ impl Quotas {
     pub(crate) fn record(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
         let quota = self.0.entry(account).or_default();
         quota.elsewhere.insert(from, usage);
+    }
+
+    /// Records an account's connections to the other servers of a cluster.
+    pub(crate) fn record_remote(&mut self, account: AccountId, clients: u32, leafnodes: u32) {
+        let usage = AccountUsage {
+            connections: clients,
+            subscriptions: 0,
+        };
+        self.record(OTHER_SERVERS, account, usage);
+        self.0.entry(account).or_default().remote_leafnodes = leafnodes;
+    }
+
+    /// Returns whether an account with this many leaf connections to this server may have another one.
+    pub(crate) fn allow_leafnode(&self, account: AccountId, own: usize) -> bool {
+        let allows = |quota: &Quota| {
+            let all = own as u64 + u64::from(quota.remote_leafnodes);
+            (quota.limits.leafnodes_max).is_none_or(|max| all < max)
+        };
+        self.0.get(&account).is_none_or(allows)
     }
 
     /// Returns the largest size in bytes of an account's messages, if it is limited.
@@ -96,6 +117,7 @@ impl<K: Kind> Exchange<K> {
                 limits: account.limits,
                 own,
                 elsewhere: before.elsewhere,
+                remote_leafnodes: before.remote_leafnodes,
             };
             quotas.0.insert(id, quota);
             self.announce_usage(id, own);

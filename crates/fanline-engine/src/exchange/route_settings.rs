@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::auth::Rights;
+use crate::auth::certificate::CertificateNames;
 use crate::codec::compression::LinkCompression;
 use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::Carries;
@@ -22,6 +23,8 @@ pub struct RouteSettings {
     pub user: String,
     /// The password that peers must send.
     pub password: String,
+    /// The rules by which certificates authorize peers instead of user name and password; `None` without them.
+    pub certificates: Option<CertificateRules>,
     /// Whether routes use TLS.
     pub has_tls: bool,
     /// Time until a route must be registered, on both sides. Then it is closed.
@@ -41,6 +44,37 @@ pub struct RouteSettings {
     pub shards: u16,
     /// Index of the JetStream service among the shards, if the server has JetStream.
     pub jetstream: Option<u16>,
+}
+
+/// The rules by which the certificates of other servers authorize them. One of the rules must apply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateRules {
+    /// Whether a name in the certificate may be the user name (`verify_and_map`).
+    pub maps: bool,
+    /// Host names, of which the certificate may be for one (`verify_cert_and_check_known_urls`).
+    pub hosts: Vec<String>,
+}
+
+impl CertificateRules {
+    /// Returns whether a certificate with these names is authorized. `user` is the configured user name.
+    pub(crate) fn authorize(&self, names: Option<&CertificateNames>, user: &str) -> bool {
+        let Some(names) = names else {
+            return false;
+        };
+        let is_known = |name: &String| self.hosts.iter().any(|host| is_for_host(name, host));
+        names.dns_names.iter().any(is_known) || self.maps && names.identify(user)
+    }
+}
+
+/// Returns whether a host name of a certificate is for a host. The first label of the name may be a wildcard
+/// (RFC 6125, 6.4.3).
+fn is_for_host(name: &str, host: &str) -> bool {
+    let (name, host) = (name.to_ascii_lowercase(), host.to_ascii_lowercase());
+    match (name.strip_prefix("*."), host.split_once('.')) {
+        (Some(rest), Some((_, domain))) => rest == domain,
+        (Some(_), None) => false,
+        (None, _) => name == host,
+    }
 }
 
 impl Carries {
@@ -129,6 +163,36 @@ impl fmt::Debug for RouteSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn certificates_authorize_by_host_or_user_name() {
+        let names = |dns_name: &str| CertificateNames {
+            dns_names: vec![dns_name.into()],
+            subject: "CN=b,O=Example".into(),
+            ..CertificateNames::default()
+        };
+        let check = |maps, host: &str, name: &str, user: &str, expected| {
+            let hosts = (!host.is_empty()).then(|| host.to_owned());
+            let rules = CertificateRules {
+                maps,
+                hosts: hosts.into_iter().collect(),
+            };
+            let found = rules.authorize(Some(&names(name)), user);
+            assert_eq!(found, expected, "{maps} {host} {name} {user}");
+            assert!(!rules.authorize(None, user));
+        };
+        check(false, "B.example", "b.Example", "", true);
+        check(false, "b.example", "*.example", "", true);
+        check(false, "a.b.example", "*.example", "", false);
+        check(false, "a.b.example", "a.*.example", "", false);
+        check(false, "example", "*.example", "", false);
+        check(false, "", "b.example", "b.example", false);
+        check(true, "", "b.example", "b.example", true);
+        check(true, "", "b.example", "CN=b,O=Example", true);
+        check(true, "", "b.example", "", false);
+        check(true, "a.example", "b.example", "a.example", false);
+        check(true, "a.example", "a.example", "other", true);
+    }
 
     #[test]
     fn accounts_have_the_slots_of_nats_server() {

@@ -5,7 +5,7 @@ use crate::auth::AccountId;
 use crate::codec::gateway::ReplyMark;
 use crate::codec::nats::parse::Publish;
 use crate::exchange::message::{Context, Dispatch, Message, Origin};
-use crate::exchange::router::RouteMemo;
+use crate::exchange::router::{RouteMemo, is_measured};
 use crate::exchange::run::Intake;
 use crate::exchange::session::SessionId;
 use crate::exchange::tracing::Traced;
@@ -100,6 +100,9 @@ impl Broker {
     ) {
         let Intake { account, chunk, .. } = *intake;
         let publish = &arrival.publish;
+        if is_measured(publish.reply) {
+            self.receive_measured(publish.reply);
+        }
         let mut message = Message::published(chunk, publish, from);
         let mark = arrival.mark.as_ref();
         message.mark = mark.map_or(&[], ReplyMark::as_bytes);

@@ -7,7 +7,7 @@ use crate::codec::nats::args;
 use crate::codec::nats::error::ClientError;
 use crate::codec::nats::parse::Publish;
 use crate::exchange::message::{Context, Dispatch, Message};
-use crate::exchange::router::RouteMemo;
+use crate::exchange::router::{RouteMemo, is_measured};
 use crate::exchange::run::Intake;
 use crate::exchange::text::{first_line, text};
 use crate::exchange::tracing::Traced;
@@ -177,6 +177,9 @@ impl AnySession<'_> {
             self.deny_publish(publish.subject);
             record_refusal(trace, publish);
             return false;
+        }
+        if is_measured(publish.subject) {
+            self.broker.send_half(self.id, publish.subject);
         }
         true
     }

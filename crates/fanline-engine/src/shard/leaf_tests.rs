@@ -4,7 +4,8 @@ use std::time::Duration;
 use super::SessionId;
 use super::tests::{Client, Simulation};
 use crate::auth::{
-    Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Peer, Permissions, User,
+    Access, AccessConfig, Account, AccountId, Allowed, Auth, ConnectionKind, Peer, Permissions,
+    User,
 };
 use crate::codec::leaf::LeafInfo;
 use crate::codec::nats::error::CloseReason;
@@ -647,6 +648,28 @@ impl Simulation {
         let cid = self.shards[0].broker.exchange.sessions.len() as u64 + 100;
         self.shards[0].open_leaf(cid, peer, dialled, Agreed::default(), Duration::ZERO)
     }
+}
+
+#[test]
+fn connections_to_other_servers_count_for_the_limit_of_leaf_nodes() {
+    let mut config = AccessConfig::default();
+    config.account_mut("$G").limits.leafnodes_max = Some(2);
+    let access = Access::new(config).unwrap();
+    let mut simulation = Simulation::with(1, Limits::default(), Auth::Directory(access.into()));
+    let own = quiet_leaf(&mut simulation, "own");
+    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 9, 1);
+    let refusal = "-ERR 'maximum account active connections exceeded'\r\n";
+    let refused = leaf(&mut simulation, "refused");
+    assert_eq!(simulation.read(refused), refusal);
+    let remote = dialled(&mut simulation, LeafRemote::default(), "{}");
+    simulation.send(remote, "INFO {\"connect_info\":true}\r\n");
+    assert!(simulation.read(remote).ends_with(refusal));
+    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 9, 0);
+    quiet_leaf(&mut simulation, "admitted");
+    let cid = simulation.shards[0].cid(own.id).expect("it is open");
+    assert!(simulation.shards[0].close_over_limit(cid));
+    assert!(simulation.read(own).ends_with(refusal));
+    assert!(!simulation.shards[0].close_over_limit(cid));
 }
 
 #[test]

@@ -56,10 +56,12 @@ pub use crate::exchange::session::SessionId;
 pub use crate::exchange::totals::LeafTraffic;
 pub use crate::exchange::{SHARDS_MAX, ShardConfig};
 
+use crate::accounts::MeasuredRequest;
 use crate::auth::{Access, AccountId, Check, Grant, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
 use crate::exchange::batch::BatchEntry;
+use crate::exchange::beyond::WeightBeyond;
 use crate::exchange::links::WeightBelow;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::remote::LinkSet;
@@ -219,8 +221,12 @@ impl Shard {
                         mqtt::handle_message(&mut self.broker, message);
                     } else if let Some(report) = notification.downcast_ref::<WeightBelow>() {
                         self.broker.exchange.record_weight_below(report);
+                    } else if let Some(report) = notification.downcast_ref::<WeightBeyond>() {
+                        self.broker.exchange.record_weight_beyond(report);
                     } else if let Some(reply) = notification.downcast_ref::<MappedReply>() {
                         self.broker.exchange.record_reply(reply.clone());
+                    } else if let Some(request) = notification.downcast_ref::<MeasuredRequest>() {
+                        self.broker.record_measured(request);
                     }
                 }
                 BatchEntry::Interest {

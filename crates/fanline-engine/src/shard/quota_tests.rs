@@ -47,11 +47,11 @@ fn connections_to_other_servers_count() {
     };
     let mut simulation = simulation(1, limits);
     let first = simulation.open(0);
-    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 1);
+    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 1, 9);
     let refused = simulation.open(0);
     let refusal = "-ERR 'maximum account active connections exceeded'\r\n";
     assert!(simulation.read(refused).ends_with(refusal));
-    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 0);
+    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 0, 9);
     let second = simulation.open(0);
     assert!(!simulation.read(second).contains("-ERR"));
     // The other servers have more again, so this one closes a client.

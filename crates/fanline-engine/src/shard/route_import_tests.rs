@@ -1,11 +1,16 @@
 //! Imports between accounts whose clients are connected to several servers of a cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::account_tests::{SERVICE, ask, export, read};
+use serde_json::{Value, json};
+
+use super::account_tests::{ask, export, read};
 use super::route_tests::Mesh;
 use super::tests::Client;
-use crate::auth::{Access, AccessConfig, AccountId, Auth, ExportKind};
+use crate::auth::{
+    Access, AccessConfig, AccountId, Auth, ExportKind, Latency, ResponseKind, Sampling,
+};
 
 /// Three servers with an account `A` that exports, and an account `B` that imports.
 struct Cluster {
@@ -15,6 +20,18 @@ struct Cluster {
     importer: AccountId,
 }
 
+/// A service whose latency is reported.
+fn measured() -> ExportKind {
+    ExportKind::Service {
+        response: ResponseKind::Single,
+        response_threshold: None,
+        latency: Some(Latency {
+            subject: "latency".into(),
+            sampling: Sampling::Percent(100),
+        }),
+    }
+}
+
 /// A client of one of the servers.
 #[derive(Clone, Copy)]
 struct At(usize, Client);
@@ -22,8 +39,10 @@ struct At(usize, Client);
 impl Cluster {
     fn new(shards: usize) -> Self {
         let mut config = AccessConfig::default();
-        config.account_mut("A").exports =
-            vec![export(ExportKind::Stream, "ev.>"), export(SERVICE, "svc.*")];
+        config.account_mut("A").exports = vec![
+            export(ExportKind::Stream, "ev.>"),
+            export(measured(), "svc.*"),
+        ];
         config.account_mut("B").imports = vec![
             read("A", "ev.*.x", Some("seen.$1")),
             read("A", "ev.same.>", None),
@@ -150,4 +169,68 @@ fn import_that_a_reload_removes_receives_nothing_from_other_servers() {
     cluster.send(publisher, "SUB in 1\r\nPUB ev.7.x in 1\r\na\r\n");
     let status = cluster.read(publisher);
     assert!(status.starts_with("HMSG in 1 "), "{status}");
+}
+
+/// Returns the reports of latency in output that also contains pings.
+fn reports(output: &str) -> Vec<Value> {
+    let lines = output.lines().filter(|line| line.starts_with('{'));
+    lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+#[test]
+fn latency_has_the_responder_at_another_server() {
+    for (shards, at) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)] {
+        let mut cluster = Cluster::new(shards);
+        let (exporter, importer) = (cluster.exporter, cluster.importer);
+        let responder = cluster.client(0, exporter);
+        let requester = cluster.client(1, importer);
+        let listener = cluster.client(at, exporter);
+        cluster.send(responder, "SUB svc.* 1\r\n");
+        cluster.send(requester, "SUB in 1\r\n");
+        cluster.send(listener, "SUB latency 1\r\n");
+        for _ in 0..2 {
+            cluster.send(requester, "PUB ask.x in 2\r\nhi\r\n");
+            let request = cluster.read(responder);
+            let reply = request.split(' ').nth(3).expect("a reply");
+            assert!(reply.ends_with(".T"), "{request}");
+            cluster.send(responder, &format!("PUB {reply} 3\r\nyes\r\n"));
+            assert_eq!(cluster.read(requester), "MSG in 1 3\r\nyes\r\n");
+            let found = reports(&cluster.read(listener));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0]["status"], 200);
+            assert_eq!(found[0]["requestor"]["acc"], "B");
+            assert_eq!(found[0]["responder"]["acc"], "A");
+            assert!(found[0]["responder"]["id"].is_u64(), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn latency_is_reported_without_the_half_of_the_responder() {
+    for shards in [1, 2] {
+        let mut cluster = Cluster::new(shards);
+        let (exporter, importer) = (cluster.exporter, cluster.importer);
+        let responder = cluster.client(0, exporter);
+        let requester = cluster.client(1, importer);
+        let other = cluster.client(2, exporter);
+        let listener = cluster.client(1, exporter);
+        cluster.send(responder, "SUB svc.* 1\r\n");
+        cluster.send(listener, "SUB latency 1\r\n");
+        cluster.send(requester, "SUB in 1\r\nPUB ask.x in 2\r\nhi\r\n");
+        let request = cluster.read(responder);
+        let reply = request.split(' ').nth(3).expect("a reply");
+        // Another server than that of the responder has not received the request.
+        cluster.send(other, &format!("PUB {reply} 3\r\nyes\r\n"));
+        assert_eq!(cluster.read(requester), "MSG in 1 3\r\nyes\r\n");
+        assert_eq!(cluster.read(listener), "");
+        let shard = &mut cluster.mesh.servers[1].shards[shards - 1];
+        shard.handle_timeout(Duration::from_secs(3));
+        cluster.mesh.settle();
+        let found = reports(&cluster.read(listener));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0]["responder"], json!({ "acc": "A" }));
+        assert_eq!(found[0]["total"], 0);
+    }
 }

@@ -138,3 +138,40 @@ fn group_members_of_the_same_cluster_are_not_chosen() {
     );
     assert_eq!(simulation.read(south), "");
 }
+
+#[test]
+fn interest_of_the_same_cluster_behind_a_peer_is_not_announced() {
+    let mut simulation = Simulation::clustered(1);
+    let route = route(&mut simulation);
+    let west = leaf(&mut simulation, "west", "w1");
+    let south = leaf(&mut simulation, "south", "s1");
+    for (line, to_west, to_south) in [
+        ("LS+ west $G a\r\n", "", "LS+ a\r\n"),
+        ("LS+ north $G a\r\n", "LS+ a\r\n", ""),
+        ("LS- north $G a\r\n", "LS- a\r\n", ""),
+        ("RS+ $G a\r\n", "LS+ a\r\n", ""),
+        ("RS- $G a\r\n", "LS- a\r\n", ""),
+        ("LS- west $G a\r\n", "", "LS- a\r\n"),
+        ("LS+ west $G w q 2\r\n", "", "LS+ w q 2\r\n"),
+        ("RS+ $G w q 1\r\n", "LS+ w q 1\r\n", "LS+ w q 3\r\n"),
+        ("LS+ west $G w q 5\r\n", "", "LS+ w q 6\r\n"),
+        ("LS- west $G w q\r\n", "", "LS+ w q 1\r\n"),
+        ("RS- $G w q\r\n", "LS- w q\r\n", "LS- w q\r\n"),
+    ] {
+        simulation.send(route, line);
+        assert_eq!(simulation.read(west), to_west, "{line}");
+        assert_eq!(simulation.read(south), to_south, "{line}");
+    }
+    // Clients count as well.
+    simulation.send(route, "LS+ west $G b\r\n");
+    assert_eq!(simulation.read(west), "");
+    let client = simulation.client(0);
+    simulation.send(client, "SUB b 1\r\n");
+    assert_eq!(simulation.read(west), "LS+ b\r\n");
+    simulation.send(client, "UNSUB 1\r\n");
+    assert_eq!(simulation.read(west), "LS- b\r\n");
+    // A new connection of the cluster does not learn of it either.
+    let other = leaf(&mut simulation, "west", "w2");
+    simulation.send(client, "SUB c 2\r\n");
+    assert_eq!(simulation.read(other), "LS+ c\r\n");
+}

@@ -85,10 +85,10 @@ impl Shard {
         info.line()
     }
 
-    /// Returns whether a CONNECT with this JSON is accepted.
-    pub fn admits_route(&self, json: &[u8]) -> bool {
+    /// Returns whether a CONNECT with this JSON is accepted from a peer.
+    pub fn admits_route(&self, peer: &Peer, json: &[u8]) -> bool {
         let connect = RouteConnect::parse(json);
-        connect.is_some_and(|connect| self.broker.judge_route(&connect).is_ok())
+        connect.is_some_and(|connect| self.broker.judge_route(&connect, peer).is_ok())
     }
 
     /// Sets the addresses of the cluster's servers for clients, and announces them to connected clients.

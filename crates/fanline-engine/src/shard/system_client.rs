@@ -3,8 +3,6 @@
 use super::{SessionId, Shard};
 use crate::auth::AccountId;
 use crate::codec::nats::error::{ClientError, CloseReason};
-use crate::exchange::batch::AccountUsage;
-use crate::exchange::quotas::OTHER_SERVERS;
 use crate::session::client::parse_limits;
 
 impl Shard {
@@ -46,19 +44,17 @@ impl Shard {
 
     /// Closes the connection of a client or a leaf node. Returns false if no connection has this id.
     pub fn kick(&mut self, cid: u64) -> bool {
-        let is_leaf = |id: &SessionId| self.cid(*id) == Some(cid);
-        let leaf = || self.leaf_ids().into_iter().find(is_leaf);
-        let Some(id) = self.find_client(cid).or_else(leaf) else {
+        let Some(id) = self.find_client(cid).or_else(|| self.find_leaf(cid)) else {
             return false;
         };
         self.end(id, CloseReason::Kicked);
         true
     }
 
-    /// Closes a client, because its account has too many connections in the cluster. Returns false if no client has
-    /// this id.
+    /// Closes the connection of a client or a leaf node, because its account has too many in the cluster. Returns false
+    /// if no connection has this id.
     pub fn close_over_limit(&mut self, cid: u64) -> bool {
-        let Some(id) = self.find_client(cid) else {
+        let Some(id) = self.find_client(cid).or_else(|| self.find_leaf(cid)) else {
             return false;
         };
         let error = Some(ClientError::AccountConnectionsExceeded);
@@ -67,14 +63,11 @@ impl Shard {
         true
     }
 
-    /// Sets the number of an account's connections to the other servers of the cluster. They count for its limit.
-    pub fn set_remote_connections(&mut self, account: AccountId, connections: u32) {
-        let usage = AccountUsage {
-            connections,
-            subscriptions: 0,
-        };
+    /// Sets the numbers of an account's clients and leaf nodes at the other servers of the cluster. They count for its
+    /// limits.
+    pub fn set_remote_connections(&mut self, account: AccountId, clients: u32, leafnodes: u32) {
         let quotas = &mut self.broker.exchange.quotas;
-        quotas.record(OTHER_SERVERS, account, usage);
+        quotas.record_remote(account, clients, leafnodes);
     }
 
     /// Sends a client the INFO of lame duck mode. Returns false if no client has this id.
@@ -96,6 +89,14 @@ impl Shard {
             session.cid == cid && session.is_client() && session.ending.is_none()
         });
         found.map(|(index, _)| SessionId::from_index(index))
+    }
+
+    fn find_leaf(&self, cid: u64) -> Option<SessionId> {
+        let is_it = |id: &SessionId| {
+            let session = &self.broker.exchange.sessions[id.index()];
+            session.cid == cid && session.ending.is_none()
+        };
+        self.leaf_ids().into_iter().find(is_it)
     }
 
     /// Enters lame duck mode, and announces it to all clients that support it.

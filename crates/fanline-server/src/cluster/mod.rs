@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use fanline_engine::auth::{Permissions, Rights};
 use fanline_engine::jetstream::ClusterSettings;
-use fanline_engine::route::{RouteDial, RouteEnded, RouteSettings};
+use fanline_engine::route::{CertificateRules, RouteDial, RouteEnded, RouteSettings};
 use fanline_engine::{AccountId, ClientUrls};
 use tokio::sync::oneshot;
 
 use crate::client::ServerAddress;
 use crate::client::url::Url;
 use crate::listen::reachable_urls;
-use crate::options::{Addresses, ClusterOptions, LinkCompression, Options};
+use crate::options::{Addresses, ClientCertificates, ClusterOptions, LinkCompression, Options};
 
 /// A new connection to another server of the cluster, without a session.
 pub(crate) struct DialledRoute {
@@ -152,6 +152,7 @@ pub(crate) fn settings(
         advertise: cluster.advertise.clone(),
         user: text(&cluster.user),
         password: text(&cluster.password),
+        certificates: certificate_rules(cluster),
         has_tls: cluster.tls.is_some(),
         auth_timeout: cluster.auth_timeout,
         client_urls: match cluster.no_advertise {
@@ -232,6 +233,7 @@ pub(crate) fn settings_reloaded(before: &RouteSettings, options: &Options) -> Ro
     RouteSettings {
         user: text(&cluster.user),
         password: text(&cluster.password),
+        certificates: certificate_rules(cluster),
         auth_timeout: cluster.auth_timeout,
         pool_size: cluster.pool_size,
         accounts: dedicated(options, cluster),
@@ -239,6 +241,22 @@ pub(crate) fn settings_reloaded(before: &RouteSettings, options: &Options) -> Ro
         compression: requested(&cluster.compression),
         ..before.clone()
     }
+}
+
+/// Returns the rules by which certificates authorize other servers, if they do.
+fn certificate_rules(cluster: &ClusterOptions) -> Option<CertificateRules> {
+    let tls = cluster.tls.as_ref()?;
+    let maps = tls.client_certificates == ClientCertificates::RequiredAndMapped;
+    let host = |url: &String| RouteAddress::parse(url).map(|address| address.host);
+    let hosts = match tls.checks_known_urls {
+        true => cluster
+            .routes
+            .iter()
+            .filter_map(|url| host(url).ok())
+            .collect(),
+        false => Vec::new(),
+    };
+    (maps || tls.checks_known_urls).then_some(CertificateRules { maps, hosts })
 }
 
 /// Returns the compression that this server requests from others.

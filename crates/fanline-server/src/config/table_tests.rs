@@ -15,6 +15,10 @@ use super::{Place, reference, value};
 /// Pairs of a name and a configuration. The tested option replaces `@` in the configuration. The name is the
 /// block that contains the option, or `=` followed by the path of one option.
 const TEMPLATES: &[(&str, &str)] = &[
+    (
+        "=tls.verify_cert_and_check_known_urls",
+        "cluster { name: x, port: 1, tls { cert_file: c, key_file: k, @ } }",
+    ),
     ("=authorization.password", "authorization { user: u, @ }"),
     (
         "authorization.users",

@@ -34,11 +34,11 @@ pub(crate) enum Command {
     Status(oneshot::Sender<Vec<ShardStatus>>),
     /// Closes a client's connection. Returns whether the client was found.
     Kick(u64, oneshot::Sender<bool>),
-    /// Closes a client's connection, because its account has too many in the cluster. Returns whether the client was
-    /// found.
+    /// Closes the connection of a client or a leaf node, because its account has too many in the cluster. Returns
+    /// whether the connection was found.
     CloseOverLimit(u64, oneshot::Sender<bool>),
-    /// Sets the number of an account's connections to the other servers of the cluster.
-    SetRemoteConnections(AccountId, u32),
+    /// Sets the numbers of an account's clients and leaf nodes at the other servers of the cluster.
+    SetRemoteConnections(AccountId, u32, u32),
     /// Asks a client to reconnect elsewhere. Returns whether the client was found.
     RequestReconnect(u64, oneshot::Sender<bool>),
     /// Returns the connections that a query selects.

@@ -28,6 +28,9 @@ pub struct TlsOptions {
     pub ca_file: Option<PathBuf>,
     /// Requirements on client certificates.
     pub client_certificates: ClientCertificates,
+    /// Whether a certificate for a host name among the addresses of other servers authorizes a server, of routes only
+    /// (`verify_cert_and_check_known_urls`). Then user name and password do not.
+    pub checks_known_urls: bool,
     /// Time limit of the handshake. When it expires, the connection is closed.
     pub timeout: Duration,
     /// The oldest supported version.
@@ -50,6 +53,7 @@ impl Default for TlsOptions {
             certificates: Vec::new(),
             ca_file: None,
             client_certificates: ClientCertificates::default(),
+            checks_known_urls: false,
             timeout: Duration::from_secs(2),
             min_version: TlsVersion::default(),
             cipher_suites: Vec::new(),

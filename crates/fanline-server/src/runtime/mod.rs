@@ -160,9 +160,9 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
             Command::RequestReconnect(cid, to) => {
                 runtime.change_client(to, |shard| shard.send_lame_duck(cid));
             }
-            Command::SetRemoteConnections(account, count) => {
+            Command::SetRemoteConnections(account, clients, leafnodes) => {
                 let mut engine = runtime.engine.borrow_mut();
-                engine.set_remote_connections(account, count);
+                engine.set_remote_connections(account, clients, leafnodes);
             }
             Command::LeafNodes(with_subscriptions, to) => {
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));

@@ -110,7 +110,8 @@ impl<'a> Greeting<'a> {
     /// Returns the next step; `at` is the offset of the next line. A dialer begins with CONNECT.
     fn next_step(&self, at: usize) -> Step {
         let has_connected = self.dial.is_some() || at > 0;
-        let admits = |json: &[u8]| self.runtime.engine.borrow().admits_route(json);
+        let engine = &self.runtime.engine;
+        let admits = |json: &[u8]| engine.borrow().admits_route(&self.peer, json);
         match parse_route(&self.received[at..], false) {
             RouteParsed::Verb(RouteVerb::Connect(json), taken)
                 if !has_connected && admits(json) =>

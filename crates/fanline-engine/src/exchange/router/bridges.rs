@@ -19,9 +19,27 @@ const RESPONSE_TIME: Duration = Duration::from_secs(120);
 /// First token of the reply subjects of requests that cross accounts.
 pub(crate) const REPLIES: &str = "_R_";
 
+/// End of the reply subject of a request whose latency is measured by two servers.
+pub(crate) const MEASURED: &str = ".T";
+
+/// Prefix of the subjects at which servers of a cluster receive the responder's half of a service latency.
+pub(crate) const HALVES: &str = "$SYS.LATENCY.M2.";
+
+/// Returns the subject in the system account at which a shard receives the responder's half of a service latency.
+pub(crate) fn halves_of(token: &str, shard: u16) -> Vec<u8> {
+    format!("{HALVES}{token}{shard}").into_bytes()
+}
+
 /// Returns the filter of the reply subjects of a shard. `token` distinguishes the servers of a cluster.
 pub(crate) fn replies_of(token: &str, shard: u16) -> Vec<u8> {
     format!("{REPLIES}.{token}{shard}.>").into_bytes()
+}
+
+/// Returns whether a subject is that of a response whose latency is measured by two servers.
+#[inline]
+pub(crate) fn is_measured(subject: &[u8]) -> bool {
+    let rest = subject.strip_prefix(REPLIES.as_bytes());
+    rest.is_some_and(|rest| rest.starts_with(b".") && rest.ends_with(MEASURED.as_bytes()))
 }
 
 /// A bridge from one account to another.
@@ -81,8 +99,9 @@ pub(crate) struct BridgeTarget {
 }
 
 impl Bridge {
-    /// Creates the bridge that delivers responses to a shard's requests. `filter` is that of their subjects.
-    fn replies(account: AccountId, filter: Vec<u8>) -> Self {
+    /// Creates the bridge that delivers responses to a shard's requests, or the responder's halves of their latency.
+    /// `filter` is that of their subjects.
+    pub(crate) fn replies(account: AccountId, filter: Vec<u8>) -> Self {
         Bridge {
             filter,
             kind: BridgeKind::Replies,
@@ -176,6 +195,19 @@ pub(crate) fn listening(access: &Access) -> Vec<Listening> {
         }
     }
     all
+}
+
+/// Returns whether the latency of any service is reported.
+pub(crate) fn has_measured_services(access: &Access) -> bool {
+    let is_measured = |kind: &ExportKind| match kind {
+        ExportKind::Service { latency, .. } => latency.is_some(),
+        ExportKind::Stream => false,
+    };
+    let mut exports = access
+        .accounts()
+        .iter()
+        .flat_map(|account| &account.exports);
+    exports.any(|export| is_measured(&export.kind))
 }
 
 /// Returns whether other accounts may send requests to an account. The system account always allows them.
@@ -286,6 +318,20 @@ fn terms(import: &Import, id: AccountId, exporter: &Account) -> Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn measured_responses_are_recognized() {
+        for (subject, expected) in [
+            ("_R_.a.b.c.T", true),
+            ("_R_.a.b.T", true),
+            ("_R_.a.b.cT", false),
+            ("_R_X.a.T", false),
+            ("a.b.T", false),
+            ("_R_", false),
+        ] {
+            assert_eq!(is_measured(subject.as_bytes()), expected, "{subject}");
+        }
+    }
 
     #[test]
     fn imported_subjects_are_mapped_back() {

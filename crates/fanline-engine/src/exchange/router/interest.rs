@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::cache::{Member, RouteBuilder};
 use super::subscriptions::SubId;
-use crate::exchange::remote::{Remote, RemoteSet};
+use crate::exchange::remote::{LinkSet, Remote, RemoteSet};
 use crate::short_bytes::ShortBytes;
 use crate::subject::trie::Vacant;
 
@@ -100,6 +100,27 @@ impl Interest {
             return 0;
         };
         let others = group.remote.iter().filter(|(other, _)| *other != remote);
+        let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
+        others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
+    }
+
+    /// Returns the interest of all remotes but routes and leaf connections: 1 or 0 without a queue group, otherwise the
+    /// number of members.
+    pub(super) fn weight_without_routes(&self, queue: &[u8]) -> u32 {
+        let is_other = |remote: Remote| {
+            let links = remote.links();
+            !matches!(links, Some(LinkSet::Routes(_) | LinkSet::Leafs))
+        };
+        if queue.is_empty() {
+            let is_wanted = !self.plain.is_empty()
+                || self.bridges.is_some()
+                || self.plain_remote.iter().any(is_other);
+            return u32::from(is_wanted);
+        }
+        let Some(group) = self.find_group(queue) else {
+            return 0;
+        };
+        let others = group.remote.iter().filter(|(remote, _)| is_other(*remote));
         let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
         others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }

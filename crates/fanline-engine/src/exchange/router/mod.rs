@@ -13,8 +13,8 @@ mod routers;
 mod subscriptions;
 
 pub(crate) use bridges::{
-    Bridge, BridgeKind, BridgeTarget, Listening, REPLIES, Terms, bridges, has_services, listening,
-    replies_of,
+    Bridge, BridgeKind, BridgeTarget, HALVES, Listening, MEASURED, REPLIES, Terms, bridges,
+    halves_of, has_measured_services, has_services, is_measured, listening, replies_of,
 };
 pub(crate) use cache::{Member, Reach, Route, RouteMemo};
 pub use matcher::{MatchMemo, Matched, Matcher};
@@ -207,6 +207,15 @@ impl Router {
         let node = self.filters.find(filter);
         node.map_or(0, |node| {
             self.filters.value(node).weight_without(remote, queue)
+        })
+    }
+
+    /// Returns the interest of all remotes but routes and leaf connections in a filter: 1 or 0 without a queue group,
+    /// otherwise the number of members.
+    pub(crate) fn weight_without_routes(&self, filter: &[u8], queue: &[u8]) -> u32 {
+        let node = self.filters.find(filter);
+        node.map_or(0, |node| {
+            self.filters.value(node).weight_without_routes(queue)
         })
     }
 

@@ -36,6 +36,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: Request = call.body()?;
     let key = call.stream_key()?;
     let mut info = shown(call, key)?;
+    note_missing_origins(call.js, &mut info);
     info.cluster = Some(call.js.cluster_info());
     let stream = call.stream(key)?;
     let mut page = Page::new(0, 0, 0);
@@ -61,14 +62,13 @@ pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiErro
     let mut info = StreamInfo::of(call.stream(key)?, domain.as_deref(), now);
     shown_metadata(&mut info.config.metadata, &version);
     info.cluster = call.js.shown_cluster();
-    note_missing_origins(call.js, &mut info);
     Ok(info)
 }
 
-/// Shows which local origins do not exist.
+/// Shows which local origins have never existed. Like nats-server, a stream is silent about an origin that was deleted.
 pub(super) fn note_missing_origins(js: &JetStream, info: &mut StreamInfo) {
     for origin in info.mirror.iter_mut().chain(&mut info.sources) {
-        if origin.is_local && js.streams.find(&origin.name).is_none() {
+        if origin.is_local && origin.active < 0 && js.streams.find(&origin.name).is_none() {
             origin.error = Some(ApiError::STREAM_NOT_FOUND);
         }
     }

@@ -13,7 +13,7 @@ use crate::codec::nats::error::CloseReason;
 use crate::codec::route::parse::{RouteMessage, RouteParsed, RouteVerb, parse_route};
 use crate::exchange::message::Via;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
-use crate::exchange::router::RouteMemo;
+use crate::exchange::router::{RouteMemo, is_measured};
 use crate::exchange::run::Intake;
 use crate::exchange::text::text;
 use crate::outbox::Chunk;
@@ -142,9 +142,10 @@ impl GatewaySession<'_> {
         let chunk = intake.chunk;
         let requests_trace = publish.header_bytes > 0 && asks_for_trace(chunk, publish, from);
         let is_marked = has_mark(publish);
+        let is_special = requests_trace || is_marked || is_measured(publish.reply);
         if place.is_known
             && groups.is_empty()
-            && (self.broker.exchange).coalesce(intake, publish, from, requests_trace || is_marked)
+            && (self.broker.exchange).coalesce(intake, publish, from, is_special)
         {
             return intake.count(publish);
         }

@@ -107,6 +107,9 @@ impl LeafSession<'_> {
 
     /// Completes the handshake with a hub, or applies permissions that the hub has changed.
     fn finish_dialling(&mut self, welcome: Option<LeafInfo>) {
+        if !self.state().is_ready() && self.refuse_over_limit(self.session().account) {
+            return;
+        }
         let has_jetstream = self.broker.exchange.info.jetstream;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         session.takes_headers = self.broker.exchange.info.headers;
@@ -227,17 +230,8 @@ impl LeafSession<'_> {
         let Some(account) = self.account_of(&grant) else {
             return self.any().refuse_credentials();
         };
-        let most = self.broker.exchange.access.account(account);
-        let most = most.and_then(|account| account.limits.leafnodes_max);
-        let there = self.broker.exchange.shared.leafs.accounts.get(&account);
-        let there = there.map_or(0, |in_account| in_account.ready.len() as u64);
-        if most.is_some_and(|most| there >= most) {
-            let error = Some(ClientError::AccountConnectionsExceeded);
-            return self.broker.refuse(
-                self.id,
-                error,
-                CloseReason::MaximumAccountConnectionsExceeded,
-            );
+        if self.refuse_over_limit(account) {
+            return;
         }
         self.broker.exchange.routers.ensure(account);
         let session = &mut self.broker.exchange.sessions[self.id.index()];
@@ -277,6 +271,20 @@ impl LeafSession<'_> {
         self.broker.exchange.send(self.id, &line);
         self.become_ready();
         self.any().expire_in(expires_in);
+    }
+
+    /// Refuses the server if its account has as many leaf connections to the servers of the cluster as it may have.
+    /// Returns whether it refused the server.
+    fn refuse_over_limit(&mut self, account: AccountId) -> bool {
+        let own = self.broker.exchange.shared.leafs.accounts.get(&account);
+        let own = own.map_or(0, |in_account| in_account.ready.len());
+        let refuses = !self.broker.exchange.quotas.allow_leafnode(account, own);
+        if refuses {
+            let error = Some(ClientError::AccountConnectionsExceeded);
+            let reason = CloseReason::MaximumAccountConnectionsExceeded;
+            self.broker.refuse(self.id, error, reason);
+        }
+        refuses
     }
 
     /// Returns whether a grant requires a proxy.

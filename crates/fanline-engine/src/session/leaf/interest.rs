@@ -6,7 +6,7 @@ use super::LeafSession;
 use crate::auth::AccountId;
 use crate::codec::leaf::{LOOPS, LeafError, write_interest};
 use crate::codec::nats::error::ClientError;
-use crate::exchange::remote::{LinkSet, Remote};
+use crate::exchange::remote::LinkSet;
 use crate::exchange::router::SubId;
 use crate::exchange::session::SessionId;
 use crate::subject::Filter;
@@ -14,9 +14,6 @@ use crate::subject::Filter;
 /// Prefix of requests that every server answers itself. Interest in them is announced in the system account
 /// only.
 const OWN_SERVICES: &[u8] = b"$SYS.REQ.";
-
-/// All leaf connections, as one remote of the router.
-const REMOTE: Remote = Remote::Links(LinkSet::Leafs);
 
 /// Capacity in bytes that the buffer for lines retains.
 const LINE_BYTES: usize = 256 * 1024;
@@ -194,7 +191,7 @@ impl Exchange {
         if is_own_service || !leaf.rules.may_announce(filter) {
             return 0;
         }
-        let near = self.routers[account].weight_without(REMOTE, filter, queue);
+        let near = self.weight_for_cluster(account, (filter, queue), leaf.cluster.as_bytes());
         if queue.is_empty() && near > 0 {
             return near;
         }

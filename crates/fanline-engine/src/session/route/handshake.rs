@@ -7,6 +7,7 @@ use subtle::ConstantTimeEq;
 use super::connections::{Load, Registered};
 use super::state::Phase;
 use super::{RouteDial, RouteEvent, RouteOutcome, RouteSession};
+use crate::auth::Peer;
 use crate::codec::compression::LinkCompression;
 use crate::codec::gateway::hash_of;
 use crate::codec::nats::error::CloseReason;
@@ -101,12 +102,22 @@ impl Broker {
     pub(crate) fn judge_route(
         &self,
         connect: &RouteConnect,
+        peer: &Peer,
     ) -> Result<(), Option<(RouteError, CloseReason)>> {
         let settings = self.route_settings();
         let equal = |ours: &str, theirs: &str| ours.as_bytes().ct_eq(theirs.as_bytes());
-        let user = equal(&settings.user, &connect.user);
-        let is_authorized = user & equal(&settings.password, &connect.pass);
-        if !settings.user.is_empty() && !bool::from(is_authorized) {
+        let is_authorized = match &settings.certificates {
+            Some(rules) => {
+                let names = peer.tls.as_ref().and_then(|tls| tls.names.as_ref());
+                rules.authorize(names, &settings.user)
+            }
+            None => {
+                let user = equal(&settings.user, &connect.user);
+                settings.user.is_empty()
+                    || bool::from(user & equal(&settings.password, &connect.pass))
+            }
+        };
+        if !is_authorized {
             return Err(None);
         }
         if !connect.lang.is_empty() {
@@ -215,7 +226,8 @@ impl RouteSession<'_> {
         let options = &mut self.session_mut().options;
         options.user.clone_from(&connect.user);
         options.name.clone_from(&connect.name);
-        match self.broker.judge_route(&connect) {
+        let peer = &self.session().peer;
+        match self.broker.judge_route(&connect, peer) {
             Ok(()) => {}
             Err(None) => return self.broker.any(self.id).refuse_credentials(),
             Err(Some((error, reason))) => return self.refuse(&error, reason),

@@ -21,7 +21,7 @@ use crate::exchange::deliver::Kind as _;
 use crate::exchange::links::{ClusterWeights, WeightBelow};
 use crate::exchange::remote::{LinkSet, Remote};
 use crate::exchange::route_settings::Lane;
-use crate::exchange::router::{REPLIES, SubId, replies_of};
+use crate::exchange::router::{REPLIES, SubId, halves_of, replies_of};
 use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
 use crate::jetstream::{is_all_requests, is_for_delegates, is_of_service};
@@ -547,6 +547,9 @@ impl Exchange {
         };
         if self.is_of_replies(filter) {
             return u32::from(self.replies_in.contains(&account));
+        }
+        if account == AccountId::SYSTEM && filter == halves_of(self.reply_token(), self.index) {
+            return u32::from(self.awaits_halves);
         }
         let service = self.config.routes.as_ref().and_then(|own| own.jetstream);
         match queue {

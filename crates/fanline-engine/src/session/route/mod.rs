@@ -24,7 +24,7 @@ pub use state::{RouteDial, RouteEnded, RouteOutcome, RouteStatus};
 
 pub use crate::codec::compression::{Compressed, LinkCompression};
 pub use crate::codec::route::{Carries, GossipMode, RouteInfo};
-pub use crate::exchange::RouteSettings;
+pub use crate::exchange::{CertificateRules, RouteSettings};
 
 /// The handle of a route's session.
 pub(crate) struct RouteSession<'a> {

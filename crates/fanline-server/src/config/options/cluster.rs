@@ -242,15 +242,16 @@ impl table::Block for ClusterBlock {
 
 /// Reads the block `tls`. Both sides of a route verify each other, as with nats-server.
 fn read_tls(given: &Given<'_>) -> Read<TlsOptions> {
-    let tls = tls::read(given)?;
-    if tls.client_certificates == ClientCertificates::RequiredAndMapped {
-        return Err(given.fault("verify_and_map of routes is not supported by Fanline"));
-    }
+    let tls = tls::read_of_routes(given)?;
     if tls.certificates.is_empty() {
         return Err(given.fault("missing 'cert_file' in TLS configuration"));
     }
+    let client_certificates = match tls.client_certificates {
+        ClientCertificates::NotAsked => ClientCertificates::Required,
+        required => required,
+    };
     Ok(TlsOptions {
-        client_certificates: ClientCertificates::Required,
+        client_certificates,
         ..tls
     })
 }

@@ -217,12 +217,14 @@ impl table::Block for TlsBlock {
             .shown_elsewhere()
             .default("false")
             .help("Permits insecure cipher suites. Fanline has none, so they are ignored."),
-        Entry::refused(
-            "verify_cert_and_check_known_urls",
-            Bool,
-            "it is not supported by Fanline",
-        )
-        .help("For routes and gateways."),
+        Entry::<Self>::flag("verify_cert_and_check_known_urls", |block| {
+            &mut block.tls.checks_known_urls
+        })
+        .default("false")
+        .help(
+            "Of routes only: a certificate for a host name among `routes` authorizes another server, instead of user \
+             name and password.",
+        ),
         Entry::refused("ocsp_peer", Any, "OCSP is not supported by Fanline")
             .help("Whether client certificates were revoked."),
         Entry::refused("cert_store", Text, "it is for Windows")
@@ -234,8 +236,18 @@ impl table::Block for TlsBlock {
     ];
 }
 
-/// Reads a block `tls`.
+/// Reads a block `tls` of another listener than that for routes.
 pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
+    let tls = read_of_routes(given)?;
+    if tls.checks_known_urls {
+        let reason = "verify_cert_and_check_known_urls not supported in this context";
+        return Err(given.fault(reason));
+    }
+    Ok(tls)
+}
+
+/// Reads a block `tls` of routes.
+pub(super) fn read_of_routes(given: &Given<'_>) -> Read<TlsOptions> {
     let block = table::read(TlsBlock::default(), given)?;
     let mut tls = block.tls;
     tls.client_certificates = match (block.verify_and_map, block.verify) {

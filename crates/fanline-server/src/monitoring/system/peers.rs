@@ -32,8 +32,15 @@ pub(super) struct Peers(RefCell<BTreeMap<String, Peer>>);
 
 struct Peer {
     heard_at: Instant,
-    /// Number of connections by account.
-    connections: HashMap<String, u32>,
+    /// Numbers of connections by account.
+    connections: HashMap<String, Connections>,
+}
+
+/// Connections of an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Connections {
+    clients: u32,
+    leafnodes: u32,
 }
 
 /// An event of another server.
@@ -52,6 +59,8 @@ struct Heard {
     acc: String,
     #[serde(default)]
     conns: u32,
+    #[serde(default)]
+    leafnodes: u32,
 }
 
 #[derive(Deserialize)]
@@ -71,18 +80,21 @@ impl Peers {
         let has = |peer: &&Peer| {
             peer.connections
                 .get(account)
-                .is_some_and(|count| *count > 0)
+                .is_some_and(|counts| counts.clients > 0)
         };
         peers.values().filter(has).count()
     }
 
-    /// Returns the number of connections of an account to the other servers.
-    fn connections(&self, account: &str) -> u32 {
+    /// Returns the numbers of connections of an account to the other servers.
+    fn connections(&self, account: &str) -> Connections {
         let peers = self.0.borrow();
         let counts = peers
             .values()
             .filter_map(|peer| peer.connections.get(account));
-        counts.fold(0, |sum, count| sum.saturating_add(*count))
+        counts.fold(Connections::default(), |sum, counts| Connections {
+            clients: sum.clients.saturating_add(counts.clients),
+            leafnodes: sum.leafnodes.saturating_add(counts.leafnodes),
+        })
     }
 
     /// Records that a server has sent an event. Returns whether it was not known.
@@ -103,7 +115,7 @@ impl Peers {
         has_room
     }
 
-    fn record(&self, id: &str, account: String, connections: u32) {
+    fn record(&self, id: &str, account: String, connections: Connections) {
         if let Some(peer) = self.0.borrow_mut().get_mut(id) {
             peer.connections.insert(account, connections);
         }
@@ -177,7 +189,11 @@ impl System {
             self.request_counts().await;
         }
         if let PeerEvent::Connections = event {
-            self.peers.record(id, heard.acc.clone(), heard.conns);
+            let connections = Connections {
+                clients: heard.conns,
+                leafnodes: heard.leafnodes,
+            };
+            self.peers.record(id, heard.acc.clone(), connections);
             self.apply_limit(&heard.acc).await;
         }
     }
@@ -186,7 +202,10 @@ impl System {
     async fn request_counts(&self) {
         let access = self.monitor.shared.access();
         let limited = access.accounts().iter();
-        let limited = limited.filter(|account| account.limits.connections_max.is_some());
+        let limited = limited.filter(|account| {
+            let limits = &account.limits;
+            limits.connections_max.is_some() || limits.leafnodes_max.is_some()
+        });
         for account in limited {
             let name = &account.name;
             let request = OutgoingMessage {
@@ -217,28 +236,50 @@ impl System {
         }
     }
 
-    /// Applies an account's connection limit to the connections of all servers. If there are too many, closes the
-    /// youngest ones of this server. The other servers may do so, too.
-    async fn apply_limit(&self, account: &str) {
+    /// Applies an account's limits to the connections of all servers. If there are too many, closes the youngest ones of
+    /// this server. The other servers may do so, too.
+    async fn apply_limit(&self, name: &str) {
         let access = self.monitor.shared.access();
-        let Some(id) = access.account_id(account) else {
+        let Some(id) = access.account_id(name) else {
             return;
         };
-        let Some(max) = access
-            .account(id)
-            .and_then(|account| account.limits.connections_max)
-        else {
+        let Some(limits) = access.account(id).map(|account| account.limits) else {
             return;
         };
-        let elsewhere = self.peers.connections(account);
-        let command = || Command::SetRemoteConnections(id, elsewhere);
+        if limits.connections_max.is_none() && limits.leafnodes_max.is_none() {
+            return;
+        }
+        let elsewhere = self.peers.connections(name);
+        let Connections { clients, leafnodes } = elsewhere;
+        let command = || Command::SetRemoteConnections(id, clients, leafnodes);
         self.monitor.shared.send_to_all(command);
-        let Ok(mut own) = self.connections_in(id).await else {
-            return;
-        };
+        if let Some(max) = limits.connections_max
+            && let Ok(own) = self.connections_in(id).await
+        {
+            let own = own.iter().map(|status| (status.opened_at, status.cid));
+            self.close_excess(name, own.collect(), clients, max).await;
+        }
+        if let Some(max) = limits.leafnodes_max
+            && let Ok(own) = collect::leafs(&self.monitor.shared, false).await
+        {
+            let own = own.iter().filter(|leaf| leaf.account == name);
+            let own = own.map(|leaf| (Duration::ZERO, leaf.id));
+            self.close_excess(name, own.collect(), leafnodes, max).await;
+        }
+    }
+
+    /// Closes the youngest of these connections if they and those elsewhere are too many. `own` has the time at which
+    /// each was opened, if it is known, and its id.
+    async fn close_excess(
+        &self,
+        account: &str,
+        mut own: Vec<(Duration, u64)>,
+        elsewhere: u32,
+        max: u64,
+    ) {
         let all = own.len() as u64 + u64::from(elsewhere);
         let excess = usize::try_from(all.saturating_sub(max)).unwrap_or(usize::MAX);
-        own.sort_unstable_by_key(|status| Reverse(status.opened_at));
+        own.sort_unstable_by_key(|opened| Reverse(*opened));
         own.truncate(excess);
         if !own.is_empty() {
             info!(
@@ -246,10 +287,10 @@ impl System {
                 own.len()
             );
         }
-        for status in own {
+        for (_, cid) in own {
             let shared = &self.monitor.shared;
             // A connection that has ended meanwhile is not found.
-            let _ = collect::of_all(shared, |to| Command::CloseOverLimit(status.cid, to)).await;
+            let _ = collect::of_all(shared, |to| Command::CloseOverLimit(cid, to)).await;
         }
     }
 
@@ -281,20 +322,21 @@ mod tests {
     #[test]
     fn connections_of_all_servers_are_summed_up() {
         let peers = Peers::default();
+        let counts = |clients, leafnodes| Connections { clients, leafnodes };
         assert!(peers.hear("NA") && peers.hear("NB") && !peers.hear("NA"));
-        peers.record("NA", "A".into(), 2);
-        peers.record("NB", "A".into(), 3);
-        peers.record("NB", "B".into(), 0);
-        peers.record("NX", "A".into(), 9);
-        assert_eq!((peers.len(), peers.connections("A")), (2, 5));
+        peers.record("NA", "A".into(), counts(2, 0));
+        peers.record("NB", "A".into(), counts(3, 4));
+        peers.record("NB", "B".into(), counts(0, 1));
+        peers.record("NX", "A".into(), counts(9, 9));
+        assert_eq!((peers.len(), peers.connections("A")), (2, counts(5, 4)));
         assert_eq!(
             (peers.with_connections("A"), peers.with_connections("B")),
             (2, 0)
         );
-        peers.record("NA", "A".into(), 1);
-        assert_eq!(peers.connections("A"), 4);
+        peers.record("NA", "A".into(), counts(1, 1));
+        assert_eq!(peers.connections("A"), counts(4, 5));
         assert_eq!(peers.forget("NA"), ["A"]);
         assert!(peers.forget("NA").is_empty() && peers.silent().is_empty());
-        assert_eq!(peers.connections("A"), 3);
+        assert_eq!(peers.connections("A"), counts(3, 4));
     }
 }
