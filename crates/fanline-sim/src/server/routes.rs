@@ -42,7 +42,7 @@ impl Greeting {
             let has_connected = self.dial.is_some() || self.at > 0;
             match parse_route(&self.received[self.at..], false) {
                 RouteParsed::Verb(RouteVerb::Connect(json), taken)
-                    if !has_connected && shard.admits_route(json) =>
+                    if !has_connected && shard.admits_route(&self.peer, json) =>
                 {
                     self.at += taken;
                 }
@@ -206,7 +206,7 @@ impl Server {
         let mut by_peer: BTreeMap<String, usize> = BTreeMap::new();
         for thread in &self.threads {
             all += thread.shard.route_ids().len();
-            for route in thread.shard.routes() {
+            for route in thread.shard.routes(false) {
                 *by_peer.entry(route.remote_id).or_default() += 1;
             }
         }
@@ -217,7 +217,7 @@ impl Server {
     pub(crate) fn known_interest(&self) -> KnownInterest {
         let mut known = Vec::new();
         for thread in &self.threads {
-            let routes = thread.shard.routes();
+            let routes = thread.shard.routes(false);
             for id in thread.shard.route_ids() {
                 let cid = thread.shard.cid(id);
                 let Some(route) = routes.iter().find(|route| Some(route.rid) == cid) else {
