@@ -211,7 +211,16 @@ impl Interest {
     /// Adds the interest to a route.
     pub(super) fn add_to(&self, route: &mut RouteBuilder) {
         route.add_plain(&self.plain, self.plain_remote);
-        for (name, group) in self.groups.iter().flat_map(|groups| groups.iter()) {
+        let mut groups: Vec<_> = self
+            .groups
+            .iter()
+            .flat_map(|groups| groups.iter())
+            .collect();
+        if cfg!(feature = "simulation") {
+            // Without this, the steps of a seed depend on hashes.
+            groups.sort_unstable_by_key(|(name, _)| name.as_slice());
+        }
+        for (name, group) in groups {
             let remote = group.remote.iter();
             let remote = remote.map(|&(remote, weight)| Member::Remote { remote, weight });
             let local = group.members.iter().copied().map(Member::Local);
