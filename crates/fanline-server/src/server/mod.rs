@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
+use fanline_engine::leaf::LeafListener;
 use fanline_engine::{Auth, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tracing::{info, warn};
 
 use self::info::server_info;
@@ -78,12 +79,7 @@ pub(crate) fn start(
     let key = identity::new_server_key();
     let mut info = server_info(&options, &addresses, key.public().encode());
     info.cluster_is_generated = is_unnamed;
-    let leafs = (options.leafnodes.listener.as_ref())
-        .zip(addresses.leafnodes)
-        .map(|(listener, address)| leaf::listener_info(listener, address))
-        .transpose()
-        .map_err(StartError::Option)?
-        .map(Arc::new);
+    let leafs = leaf_listener(&options, &addresses)?;
     // The files are written before the log says that the server is ready, because writing may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
@@ -125,6 +121,7 @@ pub(crate) fn start(
         shards: Vec::new(),
         jetstream: None,
         access: Lock::new(options.auth.directory()),
+        access_changed: Notify::new(),
         next_cid: AtomicU64::new(1),
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
@@ -139,6 +136,19 @@ pub(crate) fn start(
         default_bridge: Lock::default(),
     });
     launch(shared, jetstream, sockets, files)
+}
+
+/// Returns the settings of the listener for leaf nodes, if there is one.
+fn leaf_listener(
+    options: &Options,
+    addresses: &Addresses,
+) -> Result<Option<Arc<LeafListener>>, StartError> {
+    let listener = options.leafnodes.listener.as_ref();
+    let settings = listener
+        .zip(addresses.leafnodes)
+        .map(|(listener, address)| leaf::listener_info(listener, address))
+        .transpose();
+    Ok(settings.map_err(StartError::Option)?.map(Arc::new))
 }
 
 /// Returns the options with the access rules of files, and with a name for a cluster that has none.

@@ -85,6 +85,7 @@ impl Handle {
             tls,
         };
         shared.send_to_all(|| Command::Reload(Box::new(new.clone())));
+        shared.access_changed.notify_one();
         if connections_max != before.limits.connections_max {
             shared.close_excess(connections_max);
         }

@@ -39,6 +39,7 @@ impl Shared {
         *current = Arc::clone(&next);
         self.send_accounts_to_jetstream(&next);
         self.send_to_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+        self.access_changed.notify_one();
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use fanline_engine::auth::AccountId;
 use fanline_engine::auth::nkey::SecretKey;
 use fanline_engine::{Access, ServerInfo};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::cluster::DialledRoute;
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) jetstream: Option<mpsc::UnboundedSender<jetstream::Command>>,
     /// Users, accounts, and permissions.
     pub(crate) access: Lock<Arc<Access>>,
+    /// Notified when all shards have been sent a change of `access`.
+    pub(crate) access_changed: Notify,
     pub(crate) next_cid: AtomicU64,
     pub(crate) next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,

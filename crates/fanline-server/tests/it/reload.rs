@@ -115,6 +115,32 @@ fn fewer_connections_allowed_close_the_youngest() {
 }
 
 #[test]
+fn fewer_connections_allowed_in_an_account_close_its_youngest() {
+    let access = |connections_max| {
+        let mut config = AccessConfig::default();
+        config.account_mut("$G").limits.connections_max = connections_max;
+        config
+    };
+    for shards in SHARD_COUNTS {
+        let server = TestServer::start(shards);
+        let mut clients: Vec<RawClient> = (0..5).map(|_| server.client()).collect();
+        for client in &mut clients {
+            client.settle();
+        }
+        let replaced = server.handle.replace_access(access(Some(2)));
+        replaced.expect("the access rules are valid");
+        for mut client in clients.drain(2..) {
+            let reply = client.lines_to_end();
+            let expected = ["-ERR 'maximum account active connections exceeded'"];
+            assert_eq!(reply, expected, "{shards} shards");
+        }
+        for client in &mut clients {
+            client.settle();
+        }
+    }
+}
+
+#[test]
 fn a_reload_that_makes_no_sense_changes_nothing() {
     let server = TestServer::start(2);
     let mut client = server.client();

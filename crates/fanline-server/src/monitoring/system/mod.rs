@@ -77,6 +77,7 @@ impl System {
             system.follow_peers().await?;
             tokio::task::spawn_local(Rc::clone(&system).compare_interest());
         }
+        tokio::task::spawn_local(Rc::clone(&system).follow_access());
         system.client.flush().await?;
         tokio::task::spawn_local(Rc::clone(&system).publish_events(events));
         Ok(system)

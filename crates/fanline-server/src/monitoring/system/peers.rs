@@ -236,6 +236,23 @@ impl System {
         }
     }
 
+    /// Applies the limits of accounts that have changed.
+    pub(super) async fn follow_access(self: Rc<Self>) {
+        let mut before = self.monitor.shared.access();
+        loop {
+            self.monitor.shared.access_changed.notified().await;
+            let access = self.monitor.shared.access();
+            for account in access.accounts() {
+                let old = before.account_id(&account.name);
+                let old = old.and_then(|id| before.account(id));
+                if old.map(|old| old.limits) != Some(account.limits) {
+                    self.apply_limit(&account.name).await;
+                }
+            }
+            before = access;
+        }
+    }
+
     /// Applies an account's limits to the connections of all servers. If there are too many, closes the youngest ones of
     /// this server. The other servers may do so, too.
     async fn apply_limit(&self, name: &str) {
