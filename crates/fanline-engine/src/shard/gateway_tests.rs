@@ -607,7 +607,14 @@ fn other_clusters_are_announced() {
         urls: vec!["10.0.0.9:7222".into()],
     };
     let early = slot(&mut simulation, "NE", 0);
+    let [waiting, itself] = ["a", "d"].map(|name| {
+        let dialer = simulation.open_gateway(None);
+        simulation.send(dialer, &(connect(name) + &info(name)));
+        dialer
+    });
+    simulation.read(itself);
     simulation.shards[0].set_known_gateways(vec![known.clone()]);
+    assert_eq!(simulation.read(itself), "");
     let late = simulation.open_route_on(0, None);
     simulation.send(late, "CONNECT {\"name\":\"NL\",\"cluster\":\"c\"}\r\n");
     simulation.send(
@@ -616,7 +623,12 @@ fn other_clusters_are_announced() {
     );
     let accepted = simulation.open_gateway(None);
     simulation.send(accepted, &(connect("b") + &info("b")));
-    for (peer, sender) in [(early, "GWNOWN"), (late, "GWNOWN"), (accepted, OWN)] {
+    for (peer, sender) in [
+        (early, "GWNOWN"),
+        (late, "GWNOWN"),
+        (accepted, OWN),
+        (waiting, OWN),
+    ] {
         let output = simulation.read(peer);
         let mut all = output.lines().filter_map(|line| line.strip_prefix("INFO "));
         let gossip = all

@@ -105,13 +105,17 @@ impl Broker {
         self.exchange.info.server_name == name || self.first_routes().iter().any(is_named)
     }
 
-    /// Sets the other clusters that the server knows, and announces new ones to the servers of this cluster.
+    /// Sets the other clusters that the server knows. Announces new ones to the servers of this cluster, and to the
+    /// clusters that have dialed it: two of these may have joined before the runtime knew either.
     pub(crate) fn set_known_gateways(&mut self, known: Vec<KnownGateway>) {
         let before = std::mem::replace(&mut self.exchange.shared.gateways.known, known.clone());
         for gateway in known.iter().filter(|gateway| !before.contains(gateway)) {
             let line = self.gossip_line(gateway);
             for id in self.first_routes() {
                 self.exchange.send(id, &line);
+            }
+            for id in self.exchange.shared.gateways.inbound.clone() {
+                self.gateway(id).announce(gateway);
             }
         }
     }
@@ -264,16 +268,21 @@ impl GatewaySession<'_> {
         }
         self.become_ready(info);
         for known in self.broker.exchange.shared.gateways.known.clone() {
-            if known.gateway != self.state().name {
-                let server_id = &self.broker.exchange.info.server_id;
-                let gossip = GatewayInfo::gossip(server_id, &known.gateway, &known.urls);
-                self.broker.exchange.send(self.id, &gossip.line());
-            }
+            self.announce(&known);
         }
         let exchange = &mut self.broker.exchange;
         exchange.announce_all_to_gateway(self.id);
         exchange.shared.gateways.inbound.push(self.id);
         self.report_joined();
+    }
+
+    /// Announces a third cluster to the dialer.
+    fn announce(&mut self, known: &KnownGateway) {
+        if known.gateway != self.state().name {
+            let server_id = &self.broker.exchange.info.server_id;
+            let gossip = GatewayInfo::gossip(server_id, &known.gateway, &known.urls);
+            self.broker.exchange.send(self.id, &gossip.line());
+        }
     }
 
     /// Closes the connection if its peer has the name of a server of this cluster. Returns whether it has.
