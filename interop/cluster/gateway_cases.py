@@ -7,8 +7,8 @@ import json
 import signal
 import socket
 
-from harness.checks import check, equal, until
-from harness.client import Client, api, settle
+from harness.checks import WAIT_SECONDS_MAX, check, equal, until
+from harness.client import Client, Message, api, settle
 from harness.peer import Closed, Peer
 from harness.server import is_reference
 from leaf.stage import Node, Stage
@@ -29,6 +29,8 @@ INFO = {
     "gateway_nrp": True,
     "gateway_iom": True,
 }
+# Interval at which servers report the connections of an account.
+REPORT_SECONDS = 30
 # Kinds of connections in traces.
 CLIENT, GATEWAY = 0, 2
 LOGIN = "authorization { user: ada, password: secret }"
@@ -80,15 +82,27 @@ def trace_crosses(ends: Ends):
     wanted, reports = ends.wanted("traced"), ends.sender.subscribe(ends.subject("reports"))
     settle(ends.receiver, ends.sender)
     settle(ends.sender, ends.receiver)
-    for more in ({"Nats-Trace-Only": "true"}, {}):
+
+    def send(**more: str):
         headers = {"Nats-Trace-Dest": ends.subject("reports")} | more
         ends.sender.publish(ends.subject("traced"), b"hi", headers=headers)
-        is_left = is_entered = is_delivered = False
-        while not (is_left and is_entered and is_delivered):
-            first, *others = ends.sender.next(reports).json()["events"]
-            is_entered |= first["kind"] == GATEWAY
-            is_left |= any(event["type"] == "eg" and event["kind"] == GATEWAY for event in others)
-            is_delivered |= any(event["type"] == "eg" and event["kind"] == CLIENT for event in others)
+
+    def parts(report: Message) -> set[str]:
+        first, *others = report.json()["events"]
+        kinds = {event["kind"] for event in others if event["type"] == "eg"}
+        found = {"it entered": first["kind"] == GATEWAY, "it left": GATEWAY in kinds, "it was delivered": CLIENT in kinds}
+        return {part for part, is_found in found.items() if is_found}
+
+    def is_whole() -> bool:
+        send(**{"Nats-Trace-Only": "true"})
+        return len(set().union(*map(parts, ends.sender.quiet(reports)))) == 3
+
+    # The server that the message enters may not know yet who wants reports.
+    until(is_whole, "the reports are not whole")
+    send()
+    found = set()
+    while len(found) < 3:
+        found |= parts(ends.sender.next(reports))
     equal(ends.receiver.next(wanted).payload, b"hi", "the payload")
     equal(ends.receiver.quiet(wanted), [], "further messages")
 
@@ -244,12 +258,13 @@ def limit_of_connections(east: str, west: str):
         limited = ACCOUNTS.replace("user: b, password: b } ]", "user: b, password: b } ], limits: { max_connections: 3 }")
         found = start(stage, more=limited, east=east, west=west)
         one, other = found["east"][0], found["west"][-1]
-        # A server reports its connections at once, and then each 30 s.
+        # A server reports its connections at once, and then again after a while.
         with one.client("s", "s") as publisher, other.client("s", "s") as subscriber:
             settle(subscriber, publisher)
         for _ in range(3):
             one.client("b", "b")
-        until(lambda: is_refused(other, "b"), "the connections of the other cluster do not count")
+        seconds = REPORT_SECONDS + WAIT_SECONDS_MAX
+        until(lambda: is_refused(other, "b"), "the connections of the other cluster do not count", seconds)
         other.client("a", "a")
 
     return case
