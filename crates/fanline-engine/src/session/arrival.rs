@@ -106,13 +106,7 @@ impl Broker {
         let mut message = Message::published(chunk, publish, from);
         let mark = arrival.mark.as_ref();
         message.mark = mark.map_or(&[], ReplyMark::as_bytes);
-        let (reply, shown) = split_shown(publish.reply);
-        let mut head = Vec::new();
-        if !shown.is_empty() {
-            head = [b"HMSG ", shown, b" "].concat();
-        }
-        message.head = &head;
-        let mut dispatch = Dispatch {
+        let dispatch = Dispatch {
             account,
             subject: publish.subject,
             message: &message,
@@ -126,17 +120,44 @@ impl Broker {
                 ..Context::default()
             },
         };
-        let memo = &mut intake.memo;
-        if publish.args.is_empty() || !shown.is_empty() {
-            // The received arguments cannot be forwarded: subscribers receive another form.
-            let publish = Publish {
-                reply,
-                ..publish.clone()
-            };
-            self.any(id).dispatch_rewritten(dispatch, &publish, memo);
-        } else {
+        let split = split_shown(publish.reply);
+        self.dispatch_received(id, dispatch, publish, split, &mut intake.memo);
+    }
+
+    /// Delivers a message of another server. `reply` is its reply subject, and `shown` the subject that subscribers
+    /// receive; empty if that is the subject of the message.
+    pub(super) fn dispatch_received(
+        &mut self,
+        id: SessionId,
+        mut dispatch: Dispatch<'_>,
+        publish: &Publish<'_>,
+        (reply, shown): (&[u8], &[u8]),
+        memo: &mut RouteMemo,
+    ) {
+        if shown.is_empty() && !publish.args.is_empty() {
             self.dispatch(&mut dispatch, memo);
+            return;
         }
+        // The received arguments cannot be forwarded: subscribers receive another form.
+        let publish = Publish {
+            reply,
+            ..publish.clone()
+        };
+        let head = match shown {
+            [] => Vec::new(),
+            _ => [b"HMSG ", shown, b" "].concat(),
+        };
+        let before = dispatch.message;
+        let message = Message {
+            head: &head,
+            shared: (before.shared.as_ref()).map(|(chunk, range)| (*chunk, range.clone())),
+            ..*before
+        };
+        let dispatch = Dispatch {
+            message: &message,
+            ..dispatch
+        };
+        self.any(id).dispatch_rewritten(dispatch, &publish, memo);
     }
 }
 

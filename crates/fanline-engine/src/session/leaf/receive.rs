@@ -219,7 +219,7 @@ impl LeafSession<'_> {
         from: usize,
     ) {
         let Intake { account, chunk, .. } = *intake;
-        let mut message = Message::published(chunk, publish, from);
+        let message = Message::published(chunk, publish, from);
         let mut traced = None;
         if publish.header_bytes > 0 && asks_for_trace(chunk, publish, from) {
             let bytes = publish.payload_bytes();
@@ -228,13 +228,7 @@ impl LeafSession<'_> {
                 None => return,
             }
         }
-        let (reply, shown) = split_shown(publish.reply);
-        let mut head = Vec::new();
-        if !shown.is_empty() {
-            head = [b"HMSG ", shown, b" "].concat();
-        }
-        message.head = &head;
-        let mut dispatch = Dispatch {
+        let dispatch = Dispatch {
             account,
             subject: publish.subject,
             message: &message,
@@ -244,17 +238,8 @@ impl LeafSession<'_> {
                 ..Context::default()
             },
         };
-        let memo = &mut intake.memo;
-        if publish.args.is_empty() || !shown.is_empty() {
-            // The received arguments cannot be forwarded: subscribers receive another form.
-            let publish = Publish {
-                reply,
-                ..publish.clone()
-            };
-            self.any().dispatch_rewritten(dispatch, &publish, memo);
-        } else {
-            self.broker.dispatch(&mut dispatch, memo);
-        }
+        let split = split_shown(publish.reply);
+        (self.broker).dispatch_received(self.id, dispatch, publish, split, &mut intake.memo);
         if let Some(traced) = traced {
             self.broker.end_trace(traced);
         }
