@@ -177,17 +177,6 @@ impl<K: Kind> Broker<K> {
         self.publish_event(exporter, measure.subject.as_bytes(), &[], &json, depth);
     }
 
-    /// Publishes the latency report of an answered request.
-    pub(super) fn report_answered(
-        &mut self,
-        exporter: AccountId,
-        measure: &Measure,
-        responder: Origin<'_>,
-        depth: u8,
-    ) {
-        self.report(exporter, measure, Outcome::Answered, responder, depth);
-    }
-
     pub(super) fn identity(
         &self,
         account: AccountId,

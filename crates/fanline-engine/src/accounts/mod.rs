@@ -475,7 +475,7 @@ impl<K: Kind> Broker<K> {
                 false => requests.await_half(key, exporter, measure, now),
             };
             if let Some(measure) = measure {
-                self.report_answered(exporter, &measure, origin, depth);
+                self.report(exporter, &measure, Outcome::Answered, origin, depth);
             }
         }
         delivered

@@ -75,7 +75,8 @@ pub(crate) struct Requests {
     halved: HashMap<u64, (AccountId, Box<Measure>)>,
     /// The time until which each of these requests waits. Some do not wait any more.
     halved_until: VecDeque<(Duration, u64)>,
-    /// Requests that ended without a response, or without the responder's half, and must be reported, each with the responder's account.
+    /// Requests that ended without a response, or without the responder's half, and must be reported, each with the
+    /// responder's account.
     unanswered: Vec<(AccountId, Box<Measure>, Outcome)>,
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Broker;
+use super::latency::Outcome;
 use crate::auth::AccountId;
 use crate::exchange::Kind;
 use crate::exchange::batch::Notification;
@@ -188,7 +189,13 @@ impl<K: Kind> Broker<K> {
         let requests = &mut self.accounts.requests;
         let (is_known, answered) = requests.take_half(req_id.as_bytes(), exporter, m2);
         if let Some(measure) = answered {
-            self.report_answered(exporter, &measure, Origin::ELSEWHERE, depth);
+            self.report(
+                exporter,
+                &measure,
+                Outcome::Answered,
+                Origin::ELSEWHERE,
+                depth,
+            );
         }
         is_known
     }

@@ -3,15 +3,13 @@
 //! The shard that serves leaf connections needs it: a leaf node does not learn of the interest of leaf nodes of its own
 //! cluster, because the servers of that cluster exchange their messages themselves.
 
-use std::collections::BTreeMap;
-
 use hashbrown::HashMap;
 
 use super::Exchange;
 use super::batch::Notification;
 use super::deliver::Kind;
 use super::links::ClusterWeights;
-use super::remote::{LinkSet, Remote};
+use super::remote::{LinkSet, Remote, RemoteSet};
 use super::route_settings::Lane;
 use crate::auth::AccountId;
 use crate::codec::leaf::LEAF_SHARD;
@@ -54,11 +52,12 @@ impl<K: Kind> Exchange<K> {
         cluster: &[u8],
     ) -> u32 {
         let router = &self.routers[account];
-        let all = router.weight_without(Remote::Links(LinkSet::Leafs), filter, queue);
+        let all = router.weight_without(RemoteSet::LEAFS, filter, queue);
         if all == 0 || cluster.is_empty() || self.config.routes.is_none() {
             return all;
         }
-        let mut sum = router.weight_without_routes(filter, queue);
+        let others = RemoteSet::LEAFS.with(RemoteSet::ROUTES);
+        let mut sum = router.weight_without(others, filter, queue);
         for lane in Lane::ALL {
             let weight = router.weight_of(Remote::Links(LinkSet::Routes(lane)), filter, queue);
             if weight > 0 {
@@ -82,7 +81,7 @@ impl<K: Kind> Exchange<K> {
         cluster: &[u8],
     ) -> Option<u32> {
         let weights = match self.serves(LinkSet::Routes(lane)) {
-            true => self.weights_of_peers(lane, account, filter, queue),
+            true => self.weights_of(LinkSet::Routes(lane), account, filter, queue),
             false => {
                 let place = Place::new(lane, account, filter, queue);
                 self.beyond.0.get(&place)?.clone()
@@ -90,31 +89,6 @@ impl<K: Kind> Exchange<K> {
         };
         let others = weights.iter().filter(|(other, _)| **other != *cluster);
         Some(others.fold(0, |sum: u32, (_, weight)| sum.saturating_add(*weight)))
-    }
-
-    /// Returns the weights of a filter at the peers of a lane that this shard serves, by the clusters of leaf nodes.
-    fn weights_of_peers(
-        &self,
-        lane: Lane,
-        account: AccountId,
-        filter: &[u8],
-        queue: &[u8],
-    ) -> ClusterWeights {
-        let router = self.links[LinkSet::Routes(lane)].routers.get(account);
-        let members = router.map_or(&[][..], |router| router.members(filter, queue));
-        let mut weights = BTreeMap::<&[u8], u32>::new();
-        for sub in members.iter().map(|member| self.subs.get(*member)) {
-            let kind = &self.sessions[sub.session() as usize].kind;
-            let weight = weights.entry(kind.cluster_of(sub.sid())).or_default();
-            *weight = match queue {
-                [] => 1,
-                _ => weight.saturating_add(sub.weight()),
-            };
-        }
-        let weights = weights.into_iter();
-        weights
-            .map(|(cluster, weight)| (cluster.into(), weight))
-            .collect()
     }
 
     /// Reports the weights of a filter at the peers of a lane to the shard that serves leaf connections, if leaf nodes
@@ -129,7 +103,7 @@ impl<K: Kind> Exchange<K> {
         if self.index == LEAF_SHARD {
             return;
         }
-        let mut weights = self.weights_of_peers(lane, account, filter, queue);
+        let mut weights = self.weights_of(LinkSet::Routes(lane), account, filter, queue);
         let place = Place::new(lane, account, filter, queue);
         if weights.iter().all(|(cluster, _)| cluster.is_empty()) {
             if self.beyond.0.remove(&place).is_none() {

@@ -418,7 +418,18 @@ impl<K: Kind> Exchange<K> {
         filter: &[u8],
         queue: &[u8],
     ) -> ClusterWeights {
-        let router = self.links[LinkSet::Leafs].routers.get(account);
+        self.weights_of(LinkSet::Leafs, account, filter, queue)
+    }
+
+    /// Returns the weights of a filter at the links of a set, without hubs. This shard must serve the set.
+    pub(super) fn weights_of(
+        &self,
+        set: LinkSet,
+        account: AccountId,
+        filter: &[u8],
+        queue: &[u8],
+    ) -> ClusterWeights {
+        let router = self.links[set].routers.get(account);
         let members = router.map_or(&[][..], |router| router.members(filter, queue));
         let mut weights = BTreeMap::<&[u8], u32>::new();
         for sub in members.iter().map(|member| self.subs.get(*member)) {

@@ -214,6 +214,9 @@ impl RemoteSet {
         RemoteSet(((1 << Lane::ALL.len()) - 1) << first)
     };
 
+    /// The set with the leaf connections.
+    pub(super) const LEAFS: RemoteSet = RemoteSet(1 << Remote::Links(LinkSet::Leafs).bit_index());
+
     /// The set with the gateways, but not with the responses over them.
     pub(super) const GATEWAYS: RemoteSet =
         RemoteSet(1 << Remote::Links(LinkSet::Gateways).bit_index());

@@ -1,8 +1,8 @@
 //! Drift of interest: whether other servers have counted as many subscriptions of this server as it has announced to
 //! them, by routes or by gateways.
 //!
-//! The system account's services compare the numbers (`system/interest.rs`). `/routez`, `/gatewayz`, `/metrics`, and the dashboard
-//! show the results.
+//! The system account's services compare the numbers (`system/interest.rs`). `/routez`, `/gatewayz`, `/metrics`, and the
+//! dashboard show the results.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::cache::{Member, RouteBuilder};
 use super::subscriptions::SubId;
-use crate::exchange::remote::{LinkSet, Remote, RemoteSet};
+use crate::exchange::remote::{Remote, RemoteSet};
 use crate::short_bytes::ShortBytes;
 use crate::subject::trie::Vacant;
 
@@ -87,40 +87,18 @@ impl Interest {
         self.drop_if_empty(queue);
     }
 
-    /// Returns the interest of all but one remote: 1 or 0 without a queue group, otherwise the number of
+    /// Returns the interest of all remotes but these: 1 or 0 without a queue group, otherwise the number of
     /// members.
-    pub(super) fn weight_without(&self, remote: Remote, queue: &[u8]) -> u32 {
+    pub(super) fn weight_without(&self, remotes: RemoteSet, queue: &[u8]) -> u32 {
         if queue.is_empty() {
-            let mut others = self.plain_remote;
-            others.set(remote, false);
+            let others = self.plain_remote.without(remotes);
             let is_wanted = !(self.plain.is_empty() && others.is_empty() && self.bridges.is_none());
             return u32::from(is_wanted);
         }
         let Some(group) = self.find_group(queue) else {
             return 0;
         };
-        let others = group.remote.iter().filter(|(other, _)| *other != remote);
-        let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
-        others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
-    }
-
-    /// Returns the interest of all remotes but routes and leaf connections: 1 or 0 without a queue group, otherwise the
-    /// number of members.
-    pub(super) fn weight_without_routes(&self, queue: &[u8]) -> u32 {
-        let is_other = |remote: Remote| {
-            let links = remote.links();
-            !matches!(links, Some(LinkSet::Routes(_) | LinkSet::Leafs))
-        };
-        if queue.is_empty() {
-            let is_wanted = !self.plain.is_empty()
-                || self.bridges.is_some()
-                || self.plain_remote.iter().any(is_other);
-            return u32::from(is_wanted);
-        }
-        let Some(group) = self.find_group(queue) else {
-            return 0;
-        };
-        let others = group.remote.iter().filter(|(remote, _)| is_other(*remote));
+        let others = (group.remote.iter()).filter(|(other, _)| !remotes.contains(*other));
         let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
         others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }
@@ -211,20 +189,20 @@ impl Interest {
     /// Adds the interest to a route.
     pub(super) fn add_to(&self, route: &mut RouteBuilder) {
         route.add_plain(&self.plain, self.plain_remote);
-        let mut groups: Vec<_> = self
-            .groups
-            .iter()
-            .flat_map(|groups| groups.iter())
-            .collect();
-        if cfg!(feature = "simulation") {
-            // Without this, the steps of a seed depend on hashes.
-            groups.sort_unstable_by_key(|(name, _)| name.as_slice());
-        }
-        for (name, group) in groups {
+        let groups = self.groups.iter().flat_map(|groups| groups.iter());
+        let add = |(name, group): (&ShortBytes, &Group)| {
             let remote = group.remote.iter();
             let remote = remote.map(|&(remote, weight)| Member::Remote { remote, weight });
             let local = group.members.iter().copied().map(Member::Local);
             route.add_group(name, local.chain(remote));
+        };
+        if cfg!(feature = "simulation") {
+            // Without this, the steps of a seed depend on hashes.
+            let mut sorted: Vec<_> = groups.collect();
+            sorted.sort_unstable_by_key(|(name, _)| name.as_slice());
+            sorted.into_iter().for_each(add);
+        } else {
+            groups.for_each(add);
         }
     }
 

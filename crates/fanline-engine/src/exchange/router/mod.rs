@@ -26,7 +26,7 @@ use std::sync::Arc;
 use cache::Cache;
 use interest::Interest;
 
-use super::remote::{LinkSet, Remote};
+use super::remote::{LinkSet, Remote, RemoteSet};
 
 use crate::auth::{Rights, RightsId};
 use crate::subject::Filter;
@@ -201,21 +201,12 @@ impl Router {
         }
     }
 
-    /// Returns the interest of all but one remote in a filter: 1 or 0 without a queue group, otherwise the
+    /// Returns the interest of all remotes but these in a filter: 1 or 0 without a queue group, otherwise the
     /// number of members.
-    pub(crate) fn weight_without(&self, remote: Remote, filter: &[u8], queue: &[u8]) -> u32 {
+    pub(crate) fn weight_without(&self, remotes: RemoteSet, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);
         node.map_or(0, |node| {
-            self.filters.value(node).weight_without(remote, queue)
-        })
-    }
-
-    /// Returns the interest of all remotes but routes and leaf connections in a filter: 1 or 0 without a queue group,
-    /// otherwise the number of members.
-    pub(crate) fn weight_without_routes(&self, filter: &[u8], queue: &[u8]) -> u32 {
-        let node = self.filters.find(filter);
-        node.map_or(0, |node| {
-            self.filters.value(node).weight_without_routes(queue)
+            self.filters.value(node).weight_without(remotes, queue)
         })
     }
 
