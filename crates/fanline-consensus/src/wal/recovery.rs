@@ -102,7 +102,10 @@ impl<D: Disk> Wal<D> {
         let mut recovery = Recovery::default();
         let lanes = replay(&segments, &walk, &mut recovery);
         let mut wal = Self::recovered(disk, options, origin, &segments, &walk, lanes);
-        if walk.damaged > walk.marked {
+        // A log needs an intact head. The only one may be behind the end.
+        let kept = &segments[walk.from..=walk.end.segment];
+        let has_head = kept.iter().any(|segment| segment.head.is_some());
+        if walk.damaged > walk.marked || !has_head {
             let last = segments.last().map_or(0, |segment| segment.number);
             wal.mark_before_cutting(last + 1)?;
         }
@@ -110,8 +113,8 @@ impl<D: Disk> Wal<D> {
         Ok((wal, recovery))
     }
 
-    /// Writes a mark to a segment of its own. The mark that distinguishes the damage from a torn tail is behind
-    /// the end of the log, where it will be removed.
+    /// Writes a mark to a segment of its own. The mark that distinguishes the damage from a torn tail, or the only
+    /// intact head, is behind the end of the log, where it will be removed.
     fn mark_before_cutting(&mut self, number: u32) -> Result<(), DiskError> {
         self.roll(number);
         self.seal();

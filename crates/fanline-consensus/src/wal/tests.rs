@@ -368,6 +368,34 @@ fn segment_without_a_readable_head_is_used_and_emptied() {
 }
 
 /// The bytes as docs/formats/wal.md describes them.
+/// The recovery removed the segment with the only intact head, which began behind the end of the log. The next start
+/// found no head.
+#[test]
+fn only_readable_head_is_behind_the_end() {
+    let mut disk = SimulatedDisk::new();
+    let mut wal = open(&disk);
+    for index in 1..=9 {
+        wal.append(0, index, 1, &[7; 500]).unwrap();
+        sync(&mut disk, &mut wal);
+    }
+    drop(wal);
+    let names = disk.names();
+    let (last, others) = names.split_last().unwrap();
+    assert!(!others.is_empty());
+    for name in others {
+        let file = disk.open(name, false).unwrap();
+        disk.write_at(file, 0, &[0xA5; AREA_BYTES]).unwrap();
+    }
+    let file = disk.open(last, false).unwrap();
+    disk.truncate(file, AREA_BYTES as u64).unwrap();
+    let (wal, _) = Wal::open(disk.clone(), &options()).unwrap();
+    let (before, condition) = (wal.last(0), wal.condition(0));
+    drop(wal);
+    let (wal, recovery) = Wal::open(disk, &options()).unwrap();
+    assert_eq!((wal.last(0), wal.condition(0)), (before, condition));
+    assert_eq!((recovery.torn_bytes, recovery.corrected), (0, 0));
+}
+
 #[test]
 fn frames_are_at_the_documented_offsets() {
     let mut disk = SimulatedDisk::new();
