@@ -1,7 +1,8 @@
-//! The consensus of a node: its write-ahead log, and the interface to a consensus library.
+//! The consensus of a node: its write-ahead log, groups over a consensus library, and the folders that they replicate.
 //!
 //! Nothing of Fanline's server uses this crate yet. It is the first part of replicated streams.
 
+pub mod folders;
 pub mod noraft_group;
 pub mod port;
 pub mod wal;
