@@ -3,6 +3,7 @@
 //! Nothing of Fanline's server uses this crate yet. It is the first part of replicated streams.
 
 pub mod folders;
+pub mod node;
 pub mod noraft_group;
 pub mod port;
 pub mod wal;

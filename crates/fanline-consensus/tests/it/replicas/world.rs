@@ -1,0 +1,207 @@
+//! One run: faults for a while, then quiet, then the checks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fanline_consensus::port::NodeId;
+use fanline_engine::store::simulated_disk::Dice;
+
+use super::Bug;
+use super::node::{Content, Copy, Node};
+
+const NODES: [NodeId; 3] = [1, 2, 3];
+const STEP_MILLIS: u64 = 5;
+const FAULTS_MILLIS: u64 = 6000;
+const QUIET_MILLIS: u64 = 6000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub(super) acknowledged: u64,
+    pub(super) leaders: u64,
+    pub(super) copies: u64,
+}
+
+struct World {
+    nodes: Vec<Node>,
+    dice: Dice,
+    now: u64,
+    /// Messages under way, by time of arrival and number.
+    under_way: BTreeMap<(u64, u64), (NodeId, NodeId, Vec<u8>)>,
+    sent: u64,
+    /// The node that is cut off.
+    alone: Option<NodeId>,
+    /// Whether some messages get lost.
+    is_lossy: bool,
+    restarts: Vec<(u64, usize)>,
+    published: u64,
+    acknowledged: Vec<(u64, u64)>,
+}
+
+/// Runs a seed.
+pub(super) fn run(seed: u64, bug: Option<Bug>) -> Result<Summary, String> {
+    let mut world = World {
+        nodes: NODES.iter().map(|id| Node::new(*id, bug)).collect(),
+        dice: Dice::new(seed),
+        now: 0,
+        under_way: BTreeMap::new(),
+        sent: 0,
+        alone: None,
+        is_lossy: false,
+        restarts: Vec::new(),
+        published: 0,
+        acknowledged: Vec::new(),
+    };
+    for node in &mut world.nodes {
+        node.start(0, &NODES);
+    }
+    while world.now < FAULTS_MILLIS {
+        world.disturb();
+        world.step()?;
+    }
+    world.alone = None;
+    world.is_lossy = false;
+    while world.now < FAULTS_MILLIS + QUIET_MILLIS {
+        world.step()?;
+    }
+    world.check()
+}
+
+impl World {
+    fn disturb(&mut self) {
+        let place = self.dice.below(self.nodes.len());
+        match self.dice.below(300) {
+            0 => {
+                self.nodes[place].crash(&mut self.dice);
+                let pause = self.dice.below(1500) as u64;
+                self.restarts.push((self.now + pause, place));
+            }
+            1 => self.alone = (!self.dice.one_in(3)).then_some(NODES[place]),
+            2 => self.is_lossy = self.dice.one_in(2),
+            3..8 => self.nodes[place].compact(),
+            // The power of all nodes at once.
+            8 if self.dice.one_in(4) => {
+                for (place, node) in self.nodes.iter_mut().enumerate() {
+                    node.crash(&mut self.dice);
+                    self.restarts.push((self.now + 20, place));
+                }
+            }
+            _ => {}
+        }
+        for place in 0..self.nodes.len() {
+            if self.nodes[place].is_leading() && self.dice.one_in(3) {
+                let count = self.dice.below(6) as u64;
+                let numbers = self.published + 1..self.published + 1 + count;
+                self.published += count;
+                self.nodes[place].publish(numbers, &mut self.dice);
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        self.now += STEP_MILLIS;
+        let due: Vec<_> = self
+            .restarts
+            .extract_if(.., |(at, _)| *at <= self.now)
+            .collect();
+        for (_, place) in due {
+            if !self.nodes[place].is_running() {
+                self.nodes[place].start(self.now, &NODES);
+            }
+        }
+        let later = self.under_way.split_off(&(self.now + 1, 0));
+        for (from, to, bytes) in std::mem::replace(&mut self.under_way, later).into_values() {
+            self.node(to).deliver(from, &bytes);
+        }
+        for place in 0..self.nodes.len() {
+            let from = self.nodes[place].id;
+            // A leader sees what all leaders have acknowledged.
+            let before = self.acknowledged.len();
+            self.nodes[place]
+                .acknowledged
+                .clone_from(&self.acknowledged);
+            let step = self.nodes[place].step(self.now, &mut self.dice)?;
+            let new = self.nodes[place].acknowledged.split_off(before);
+            self.acknowledged.extend(new);
+            for (to, bytes) in step.messages {
+                self.send(from, to, bytes);
+            }
+            if let Some(copy) = step.copy.filter(|copy| !self.is_cut(from, copy.to)) {
+                self.install(copy);
+            }
+        }
+        Ok(())
+    }
+
+    fn install(&mut self, copy: Copy) {
+        let to = copy.to;
+        self.node(to).install(copy);
+    }
+
+    fn node(&mut self, id: NodeId) -> &mut Node {
+        let place = NODES.iter().position(|node| *node == id);
+        &mut self.nodes[place.expect("there are no other nodes")]
+    }
+
+    fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
+        self.alone.is_some_and(|alone| alone == from || alone == to)
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeId, bytes: Vec<u8>) {
+        if self.is_cut(from, to) || self.is_lossy && self.dice.one_in(8) {
+            return;
+        }
+        let delay = if self.dice.one_in(40) {
+            self.dice.below(400)
+        } else {
+            self.dice.below(6)
+        };
+        self.sent += 1;
+        let at = (self.now + 1 + delay as u64, self.sent);
+        self.under_way.insert(at, (from, to, bytes));
+    }
+
+    /// After the quiet time there is one leader, its store has every acknowledged record and no other than published
+    /// ones, each once, and all nodes have the same files.
+    fn check(mut self) -> Result<Summary, String> {
+        let leaders: Vec<_> = (0..NODES.len())
+            .filter(|at| self.nodes[*at].is_leading())
+            .collect();
+        let [leader] = leaders[..] else {
+            return Err(format!("{} leaders after the quiet time", leaders.len()));
+        };
+        let records = self.nodes[leader].records()?;
+        let once: BTreeSet<_> = records.iter().collect();
+        if once.len() != records.len() || records.iter().any(|number| *number > self.published) {
+            return Err("a record is there twice, or was never published".to_owned());
+        }
+        for (sequence, number) in &self.acknowledged {
+            let at = usize::try_from(sequence - 1).map_err(|error| error.to_string())?;
+            if records.get(at) != Some(number) {
+                return Err(format!("record {sequence}, {number}, was lost"));
+            }
+        }
+        let content = self.nodes[leader].content();
+        for node in &mut self.nodes {
+            let found = node.content();
+            if found != content {
+                let lengths = |content: &Content| {
+                    let of_each = content
+                        .iter()
+                        .map(|(name, bytes)| (name.clone(), bytes.len()));
+                    of_each.collect::<Vec<_>>()
+                };
+                return Err(format!(
+                    "after entry {}, node {} has {:?}, not {:?}",
+                    node.applied(),
+                    node.id,
+                    lengths(&found),
+                    lengths(&content)
+                ));
+            }
+        }
+        Ok(Summary {
+            acknowledged: self.acknowledged.len() as u64,
+            leaders: self.nodes.iter().map(|node| node.leaders).sum(),
+            copies: self.nodes.iter().map(|node| node.copies).sum(),
+        })
+    }
+}
