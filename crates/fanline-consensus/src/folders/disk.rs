@@ -1,6 +1,7 @@
 //! A folder on the leader: its files, and the changes that are not applied to them yet.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fanline_engine::store::{Disk, DiskError, FileId};
 
@@ -12,10 +13,14 @@ use super::names::Names;
 const INVALID: DiskError = DiskError::Other(22);
 
 /// A disk that records all changes in a [`Journal`]. Reads return what was written, whether it is applied or not.
-/// Syncs have no effect: a change is durable when its entry is committed.
-pub struct JournaledDisk {
+/// Syncs have no effect: a change is durable when its entry is committed. Clones share the folder.
+#[derive(Clone)]
+pub struct JournaledDisk(Arc<Mutex<Folder>>);
+
+/// The state of a disk.
+struct Folder {
     journal: Journal,
-    folder: String,
+    name: String,
     names: Names,
     /// The files by their numbers, as far as they are applied, or some entries later.
     disk: Box<dyn Disk>,
@@ -46,19 +51,73 @@ enum Change {
 }
 
 impl JournaledDisk {
-    pub(super) fn new(journal: Journal, folder: String, names: Names, disk: Box<dyn Disk>) -> Self {
-        JournaledDisk {
+    pub(super) fn new(journal: Journal, name: &str, names: Names, disk: Box<dyn Disk>) -> Self {
+        JournaledDisk(Arc::new(Mutex::new(Folder {
             journal,
-            folder,
+            name: name.to_owned(),
             names,
             disk,
             files: BTreeMap::new(),
             handles: BTreeMap::new(),
             next_handle: 0,
             applied: 0,
-        }
+        })))
     }
 
+    fn lock(&self) -> MutexGuard<'_, Folder> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Disk for JournaledDisk {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        self.lock().list()
+    }
+
+    fn open(&mut self, name: &str, create: bool) -> Result<FileId, DiskError> {
+        self.lock().open(name, create)
+    }
+
+    fn close(&mut self, file: FileId) {
+        self.lock().close(file);
+    }
+
+    fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        offset.checked_add(bytes.len() as u64).ok_or(INVALID)?;
+        self.lock()
+            .change(file, Change::Write(offset, bytes.to_vec()))
+    }
+
+    fn read_at(&mut self, file: FileId, offset: u64, bytes: &mut [u8]) -> Result<usize, DiskError> {
+        self.lock().read_at(file, offset, bytes)
+    }
+
+    fn len(&mut self, file: FileId) -> Result<u64, DiskError> {
+        Ok(self.lock().file(file)?.1.length)
+    }
+
+    fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
+        self.lock().change(file, Change::Truncate(bytes))
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        self.lock().remove(name)
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.lock().rename(from, to)
+    }
+
+    fn sync_file(&mut self, _file: FileId) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn sync_folder(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
+}
+
+impl Folder {
     /// Forgets the changes that have been applied since the last call.
     fn forget_applied(&mut self) -> Result<(), DiskError> {
         let applied = self.journal.applied()?;
@@ -134,7 +193,7 @@ impl JournaledDisk {
     }
 
     fn record(&self, file: Option<u64>, operation: Operation<'_>) -> Result<u64, DiskError> {
-        self.journal.record(&self.folder, file, operation)
+        self.journal.record(&self.name, file, operation)
     }
 
     fn change(&mut self, handle: FileId, change: Change) -> Result<(), DiskError> {
@@ -153,9 +212,7 @@ impl JournaledDisk {
         file.changes.push_back((batch, change));
         Ok(())
     }
-}
 
-impl Disk for JournaledDisk {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         self.forget_applied()?;
         Ok(self.names.iter().map(|(name, _)| name.to_owned()).collect())
@@ -194,11 +251,6 @@ impl Disk for JournaledDisk {
         }
     }
 
-    fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        offset.checked_add(bytes.len() as u64).ok_or(INVALID)?;
-        self.change(file, Change::Write(offset, bytes.to_vec()))
-    }
-
     fn read_at(
         &mut self,
         handle: FileId,
@@ -219,14 +271,6 @@ impl Disk for JournaledDisk {
             change.show(offset, window);
         }
         Ok(there)
-    }
-
-    fn len(&mut self, handle: FileId) -> Result<u64, DiskError> {
-        Ok(self.file(handle)?.1.length)
-    }
-
-    fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
-        self.change(file, Change::Truncate(bytes))
     }
 
     fn remove(&mut self, name: &str) -> Result<(), DiskError> {
@@ -256,17 +300,9 @@ impl Disk for JournaledDisk {
             None => Ok(()),
         }
     }
-
-    fn sync_file(&mut self, _file: FileId) -> Result<(), DiskError> {
-        Ok(())
-    }
-
-    fn sync_folder(&mut self) -> Result<(), DiskError> {
-        Ok(())
-    }
 }
 
-impl Drop for JournaledDisk {
+impl Drop for Folder {
     fn drop(&mut self) {
         for file in self.files.values() {
             if let Some(of_disk) = file.of_disk {

@@ -1,6 +1,6 @@
 //! Operations that are recorded, but not proposed yet.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fanline_engine::store::{Disk, DiskError};
@@ -29,6 +29,8 @@ struct State {
     folder: String,
     file: Option<u64>,
     has_ended: bool,
+    /// The open folders. They refer to this journal until it ends.
+    disks: BTreeMap<String, JournaledDisk>,
 }
 
 impl Default for Journal {
@@ -48,16 +50,25 @@ impl Journal {
             folder: String::new(),
             file: None,
             has_ended: false,
+            disks: BTreeMap::new(),
         })))
     }
 
-    /// Returns a disk that records the changes of a folder. `names` are the folder's names after all entries so far,
-    /// and `files` reads its files. No other disk of the folder exists. The name of a folder is not empty.
+    /// Returns a disk that records the changes of a folder, of which [`open_disk`](Self::open_disk) has none. `names`
+    /// are the folder's names after all entries so far, and `files` reads its files. The name of a folder is not
+    /// empty.
     pub fn disk(&self, folder: &str, names: Names, files: Box<dyn Disk>) -> JournaledDisk {
-        JournaledDisk::new(self.clone(), folder.to_owned(), names, files)
+        let disk = JournaledDisk::new(self.clone(), folder, names, files);
+        self.lock().disks.insert(folder.to_owned(), disk.clone());
+        disk
     }
 
-    /// Records the removal of a folder with its files.
+    /// Returns the disk of a folder, if it was opened. It shows changes that are not applied, so the journal keeps it.
+    pub fn open_disk(&self, folder: &str) -> Option<JournaledDisk> {
+        self.lock().disks.get(folder).cloned()
+    }
+
+    /// Records the removal of a folder with its files. Its disk is not used any more.
     ///
     /// # Errors
     /// The journal has ended.
@@ -67,6 +78,9 @@ impl Journal {
         Operation::RemoveFolder.encode(&mut state.entry);
         state.folder.clear();
         state.file = None;
+        let disk = state.disks.remove(folder);
+        drop(state);
+        drop(disk);
         Ok(())
     }
 
@@ -88,12 +102,15 @@ impl Journal {
     }
 
     /// Discards everything that is not applied, because this node does not lead the lane any more. All disks fail
-    /// from now on.
+    /// from now on. A journal must be ended: until then, its disks and it refer to each other.
     pub fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
         state.complete.clear();
         state.entry = codec::begin();
+        let disks = std::mem::take(&mut state.disks);
+        drop(state);
+        drop(disks);
     }
 
     /// Returns the number of the last applied entry.

@@ -9,71 +9,70 @@ use fanline_consensus::node::{Event, LaneStart, Node as ConsensusNode, Times};
 use fanline_consensus::port::NodeId;
 use fanline_consensus::wal::{Floor, Identity, Options, Wal};
 use fanline_engine::store::simulated_disk::{Dice, Reach, SimulatedDisk};
-use fanline_engine::store::{
-    Disk, DiskError, FileOptions, NewRecord, Store, StoreLimits, SyncId, SyncRequest,
-};
+use fanline_engine::store::{Disk, DiskError, SyncRequest};
 
 use super::Bug;
+use super::app::{App, LaneFolders};
 
 pub(super) const LANE: u16 = 3;
-pub(super) const FOLDER: &str = "shop/orders";
+pub(super) const FOLDER: &str = "ORDERS";
 
 /// Names and bytes of files.
 pub(super) type Content = BTreeMap<String, Vec<u8>>;
 
-/// The folders of a node: one, which may be missing.
+/// The folders of a node: one. It is missing while it has no files.
 #[derive(Clone, Default)]
-pub(super) struct Files(Arc<Mutex<Option<SimulatedDisk>>>);
+pub(super) struct Files(Arc<Mutex<SimulatedDisk>>);
 
 impl Files {
-    pub(super) fn disk(&self) -> Option<SimulatedDisk> {
+    pub(super) fn disk(&self) -> SimulatedDisk {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn set(&self, disk: Option<SimulatedDisk>) {
+    fn replace(&self, disk: SimulatedDisk) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = disk;
     }
 }
 
 impl Folders for Files {
     fn open(&mut self, _: &str, create: bool) -> Result<Option<Box<dyn Disk>>, DiskError> {
-        if create && self.disk().is_none() {
-            self.set(Some(SimulatedDisk::new()));
-        }
-        Ok(self.disk().map(|disk| Box::new(disk) as Box<dyn Disk>))
+        let is_there = create || !self.disk().names().is_empty();
+        Ok(is_there.then(|| Box::new(self.disk()) as Box<dyn Disk>))
     }
 
     fn remove(&mut self, _: &str) -> Result<(), DiskError> {
-        self.set(None);
-        Ok(())
+        let mut disk = self.disk();
+        let names = disk.names();
+        names.iter().try_for_each(|name| disk.remove(name))
     }
 }
 
-/// The store of a leader.
-struct Leading {
-    store: Store,
+/// The program of a leader.
+struct Leading<A: App> {
+    app: A,
     journal: Journal,
     /// Entries that are not proposed yet.
     recorded: VecDeque<(u64, Vec<u8>)>,
-    /// Entries that are proposed, in order, by their indices.
+    /// Indices of proposed entries, and their numbers in the journal.
     proposed: VecDeque<(u64, u64)>,
-    /// Syncs of the store, and the entries that they wait for.
-    syncs: VecDeque<(SyncId, u64)>,
-    /// Last entry that was proposed.
-    taken: u64,
-    /// Records that are not acknowledged, by sequence.
-    waiting: VecDeque<(u64, u64)>,
+    /// Syncs of the program, and the entries that they wait for.
+    syncs: VecDeque<(u64, A::Sync)>,
+    /// Replies, and the entries with what they show.
+    replies: VecDeque<(u64, A::Reply)>,
+    /// The last entry of the journal, and the last one that was executed.
+    last: u64,
+    applied: u64,
 }
 
-struct Process {
+struct Process<A: App> {
     node: ConsensusNode<SimulatedDisk>,
     applier: Applier<Files>,
     /// Index of the last executed entry.
     applied: u64,
-    leading: Option<Leading>,
+    leading: Option<Leading<A>>,
     sync: Option<(SyncRequest, Reach, u64)>,
 }
 
@@ -86,21 +85,20 @@ pub(super) struct Copy {
     pub(super) copied: Content,
 }
 
-pub(super) struct Node {
+pub(super) struct Node<A: App> {
     pub(super) id: NodeId,
     log: SimulatedDisk,
     pub(super) files: Files,
-    process: Option<Process>,
+    process: Option<Process<A>>,
     pub(super) copy: Option<Copy>,
     /// Index of the last entry that was executed before the last crash.
     executed: u64,
     pub(super) copies: u64,
-    pub(super) acknowledged: Vec<(u64, u64)>,
     pub(super) leaders: u64,
     bug: Option<Bug>,
 }
 
-impl Node {
+impl<A: App> Node<A> {
     pub(super) fn new(id: NodeId, bug: Option<Bug>) -> Self {
         Node {
             id,
@@ -110,7 +108,6 @@ impl Node {
             copy: None,
             executed: 0,
             copies: 0,
-            acknowledged: Vec::new(),
             leaders: 0,
             bug,
         }
@@ -162,26 +159,13 @@ impl Node {
         self.process = None;
         self.copy = None;
         self.log.crash(dice);
-        if let Some(disk) = self.files.disk() {
-            disk.crash(dice);
-        }
+        self.files.disk().crash(dice);
     }
 
-    /// Appends records to the store, if it leads.
-    pub(super) fn publish(&mut self, numbers: std::ops::Range<u64>, dice: &mut Dice) {
-        let Some(leading) = self.process.as_mut().and_then(|it| it.leading.as_mut()) else {
-            return;
-        };
-        for number in numbers {
-            let payload = [&number.to_le_bytes()[..], &[7; 40][..dice.below(40)]].concat();
-            let record = NewRecord {
-                subject: b"orders",
-                payload: &payload,
-                ..NewRecord::default()
-            };
-            if let Ok(sequence) = leading.store.append(&record) {
-                leading.waiting.push_back((sequence, number));
-            }
+    /// Passes a request to the program, if it runs here.
+    pub(super) fn handle_request(&mut self, request: &A::Request, now: u64) {
+        if let Some(leading) = self.process.as_mut().and_then(|it| it.leading.as_mut()) {
+            leading.app.handle(request, now);
         }
     }
 
@@ -207,7 +191,7 @@ impl Node {
             disk.sync_file(file).expect("syncs succeed");
         }
         disk.sync_folder().expect("syncs succeed");
-        self.files.set(Some(disk));
+        self.files.replace(disk);
         process.applier = Applier::new(self.files.clone());
         if process.node.install(LANE, &copy.floor) {
             process.applied = copy.floor.index;
@@ -223,11 +207,8 @@ impl Node {
         };
         let until = process.applied;
         let unsynced = process.applier.unsynced().expect("it has room");
-        if let Some(mut disk) = self
-            .files
-            .disk()
-            .filter(|_| bug != Some(Bug::CompactBeforeSync))
-        {
+        if bug != Some(Bug::CompactBeforeSync) {
+            let mut disk = self.files.disk();
             for unsynced in unsynced {
                 for file in unsynced.files {
                     disk.sync_file(file).expect("syncs succeed");
@@ -241,15 +222,19 @@ impl Node {
         process.node.compact(LANE, until);
     }
 
-    /// Lets time pass. Returns messages, and a copy that is complete.
-    pub(super) fn step(&mut self, now: u64, dice: &mut Dice) -> Result<Step, String> {
-        let mut step = Step::default();
+    /// Lets time pass. Returns messages, replies, and a copy that is complete.
+    pub(super) fn step(&mut self, now: u64, dice: &mut Dice) -> Result<Step<A>, String> {
+        let mut step = Step {
+            messages: Vec::new(),
+            replies: Vec::new(),
+            copy: None,
+        };
         let Some(process) = &mut self.process else {
             return Ok(step);
         };
         process.node.tick(Duration::from_millis(now));
         process.end_sync(&mut self.log, now, dice)?;
-        self.run_store()?;
+        self.run_app(now, &mut step)?;
         while let Some(process) = &mut self.process {
             process.begin_sync(&self.log, now, dice);
             let Some(event) = process.node.poll_event() else {
@@ -257,43 +242,23 @@ impl Node {
             };
             match event {
                 Event::Send { to, bytes, .. } => step.messages.push((to, bytes)),
-                event => self.handle(event)?,
+                event => self.handle_event(event, now)?,
             }
         }
+        self.run_app(now, &mut step)?;
         self.continue_copy(dice, &mut step);
         Ok(step)
     }
 
-    fn handle(&mut self, event: Event) -> Result<(), String> {
-        let bug = self.bug;
+    fn handle_event(&mut self, event: Event, now: u64) -> Result<(), String> {
         let Some(process) = &mut self.process else {
             return Ok(());
         };
         match event {
-            Event::Commit { index, entry, .. } => {
-                process.applied = index;
-                let batch = process.leading.as_mut().and_then(|leading| {
-                    let next = leading.proposed.pop_front_if(|(at, _)| *at == index);
-                    next.map(|(_, batch)| batch)
-                });
-                let is_skipped = match bug {
-                    Some(Bug::ApplyBeforeCommit) => batch.is_some(),
-                    Some(Bug::SkipRepetition) => index <= self.executed,
-                    _ => false,
-                };
-                if !is_skipped {
-                    let applied = process.applier.apply(&entry);
-                    applied.map_err(|error| format!("entry {index}: {error}"))?;
-                }
-                if let (Some(batch), Some(leading)) = (batch, &mut process.leading) {
-                    leading.journal.set_applied(batch);
-                    leading.finish(batch);
-                    self.acknowledged.extend(leading.acknowledge());
-                }
-            }
+            Event::Commit { index, entry, .. } => self.execute(index, &entry, now)?,
             Event::Lead { .. } => {
                 self.leaders += 1;
-                self.lead()?;
+                self.lead(now)?;
             }
             Event::Depose { .. } => {
                 if let Some(leading) = process.leading.take() {
@@ -303,7 +268,7 @@ impl Node {
             Event::NeedSnapshot { peer, .. } if self.copy.is_none() => {
                 // Its floor is that of the last compaction.
                 let floor = process.node.wal().floor(LANE);
-                let names = self.files.disk().map_or_else(Vec::new, |disk| disk.names());
+                let names = self.files.disk().names();
                 self.copy = Some(Copy {
                     to: peer,
                     floor,
@@ -316,44 +281,60 @@ impl Node {
         Ok(())
     }
 
-    /// Opens the store.
-    fn lead(&mut self) -> Result<(), String> {
+    /// Executes a committed entry.
+    fn execute(&mut self, index: u64, entry: &[u8], now: u64) -> Result<(), String> {
         let Some(process) = &mut self.process else {
             return Ok(());
         };
-        let mut files = self.files.clone();
+        process.applied = index;
+        let batch = process.leading.as_mut().and_then(|leading| {
+            let own = leading.proposed.pop_front_if(|(at, _)| *at == index);
+            own.map(|(_, batch)| batch)
+        });
+        let is_skipped = match self.bug {
+            Some(Bug::ApplyBeforeCommit) => batch.is_some(),
+            Some(Bug::SkipRepetition) => index <= self.executed,
+            _ => false,
+        };
+        if !is_skipped {
+            let applied = process.applier.apply(entry);
+            applied.map_err(|error| format!("entry {index}: {error}"))?;
+        }
+        if let (Some(batch), Some(leading)) = (batch, &mut process.leading) {
+            leading.journal.set_applied(batch);
+            leading.finish(batch, now);
+        }
+        Ok(())
+    }
+
+    /// Opens the program.
+    fn lead(&mut self, now: u64) -> Result<(), String> {
+        let Some(process) = &mut self.process else {
+            return Ok(());
+        };
         let journal = Journal::new();
         let names = process.applier.names(FOLDER);
         let names = names.map_err(|error| error.to_string())?;
-        let disk = files
-            .open(FOLDER, true)
-            .map_err(|error| error.to_string())?;
-        let disk = journal.disk(FOLDER, names, disk.ok_or("no folder")?);
-        let options = FileOptions {
-            segment_bytes: 1000,
-            seed: process.applied,
-            ..FileOptions::default()
+        let folders = LaneFolders {
+            journal: journal.clone(),
+            files: self.files.clone(),
+            names: BTreeMap::from([(FOLDER.to_owned(), names)]),
         };
-        let (mut store, recovery) = Store::file(Box::new(disk), &options, &StoreLimits::default())
-            .map_err(|error| format!("the store does not open: {error}"))?;
-        if !recovery.damages.is_empty() || recovery.torn_bytes > 0 {
-            return Err(format!("the store is damaged: {recovery:?}"));
-        }
-        check_acknowledged(&mut store, &self.acknowledged)?;
         process.leading = Some(Leading {
-            store,
+            app: A::open(folders, now, now)?,
             journal,
             recorded: VecDeque::new(),
             proposed: VecDeque::new(),
             syncs: VecDeque::new(),
-            taken: 0,
-            waiting: VecDeque::new(),
+            replies: VecDeque::new(),
+            last: 0,
+            applied: 0,
         });
         Ok(())
     }
 
-    /// Proposes what the store has written.
-    fn run_store(&mut self) -> Result<(), String> {
+    /// Proposes what the program has written, and releases its replies.
+    fn run_app(&mut self, now: u64, step: &mut Step<A>) -> Result<(), String> {
         let bug = self.bug;
         let Some(process) = &mut self.process else {
             return Ok(());
@@ -361,16 +342,19 @@ impl Node {
         let Some(leading) = &mut process.leading else {
             return Ok(());
         };
-        let request = leading.store.poll_sync(Duration::ZERO);
+        let syncs = leading.app.poll(now);
         let recorded = std::iter::from_fn(|| leading.journal.take());
         leading.recorded.extend(recorded);
-        if let Some(request) = request {
-            let last = leading
-                .recorded
-                .back()
-                .map_or(leading.taken, |(batch, _)| *batch);
-            leading.syncs.push_back((request.id, last));
-        }
+        leading.last = leading
+            .recorded
+            .back()
+            .map_or(leading.last, |(batch, _)| *batch);
+        let last = leading.last;
+        leading
+            .syncs
+            .extend(syncs.into_iter().map(|sync| (last, sync)));
+        let replies = leading.app.replies().into_iter();
+        leading.replies.extend(replies.map(|reply| (last, reply)));
         while let Some((batch, entry)) = leading.recorded.front() {
             // It is refused while the node is out of contact. A later entry must not overtake it.
             let Ok(index) = process.node.propose(LANE, entry) else {
@@ -381,18 +365,26 @@ impl Node {
                 applied.map_err(|error| error.to_string())?;
             }
             leading.proposed.push_back((index, *batch));
-            leading.taken = *batch;
             leading.recorded.pop_front();
         }
         if bug == Some(Bug::AcknowledgeBeforeCommit) {
-            leading.finish(u64::MAX);
-            self.acknowledged.extend(leading.acknowledge());
+            leading.finish(u64::MAX, now);
+        } else {
+            // Without an entry, its syncs are done at once.
+            leading.finish(leading.applied, now);
+        }
+        let released = match bug {
+            Some(Bug::AcknowledgeBeforeCommit | Bug::ReplyBeforeCommit) => u64::MAX,
+            _ => leading.applied,
+        };
+        while let Some((_, reply)) = leading.replies.pop_front_if(|(at, _)| *at <= released) {
+            step.replies.push(reply);
         }
         Ok(())
     }
 
     /// Copies a file of the folder, which changes meanwhile.
-    fn continue_copy(&mut self, dice: &mut Dice, step: &mut Step) {
+    fn continue_copy(&mut self, dice: &mut Dice, step: &mut Step<A>) {
         let (Some(copy), Some(process)) = (&mut self.copy, &mut self.process) else {
             return;
         };
@@ -400,9 +392,8 @@ impl Node {
             return;
         }
         if let Some(name) = copy.names.pop() {
-            if let Some(mut disk) = self.files.disk()
-                && let Ok(file) = disk.open(&name, false)
-            {
+            let mut disk = self.files.disk();
+            if let Ok(file) = disk.open(&name, false) {
                 let length = disk.len(file).expect("it is open");
                 let mut bytes = vec![0; usize::try_from(length).expect("it is small")];
                 disk.read_at(file, 0, &mut bytes).expect("it is open");
@@ -420,13 +411,10 @@ impl Node {
         step.copy = copy;
     }
 
-    /// Returns the records of the store, as the next leader would find them.
-    pub(super) fn records(&mut self) -> Result<Vec<u64>, String> {
-        let leading = self.process.as_mut().and_then(|it| it.leading.as_mut());
-        let store = &mut leading.ok_or("no leader")?.store;
-        (1..=store.last_sequence())
-            .map(|sequence| number_of(store, sequence))
-            .collect()
+    /// Returns the program that runs here.
+    pub(super) fn take_app(&mut self) -> Option<A> {
+        let leading = self.process.as_mut()?.leading.take()?;
+        Some(leading.app)
     }
 
     /// Returns names and contents of the files.
@@ -435,9 +423,7 @@ impl Node {
             return Content::new();
         };
         let names = process.applier.names(FOLDER).expect("it is readable");
-        let Some(mut disk) = self.files.disk() else {
-            return Content::new();
-        };
+        let mut disk = self.files.disk();
         let read = |(name, number): (&str, u64)| {
             let file = disk
                 .open(&format!("{number:020}"), false)
@@ -456,13 +442,13 @@ impl Node {
 }
 
 /// The results of a step.
-#[derive(Default)]
-pub(super) struct Step {
+pub(super) struct Step<A: App> {
     pub(super) messages: Vec<(NodeId, Vec<u8>)>,
+    pub(super) replies: Vec<A::Reply>,
     pub(super) copy: Option<Copy>,
 }
 
-impl Process {
+impl<A: App> Process<A> {
     fn begin_sync(&mut self, log: &SimulatedDisk, now: u64, dice: &mut Dice) {
         if let Some(request) = self.node.poll_sync() {
             let reach = log.reach(&request);
@@ -490,39 +476,12 @@ impl Process {
     }
 }
 
-impl Leading {
-    /// Ends the syncs that wait for entries up to a batch.
-    fn finish(&mut self, batch: u64) {
-        while let Some((id, _)) = self.syncs.pop_front_if(|(_, at)| *at <= batch) {
-            self.store.handle_synced(id, Ok(()));
+impl<A: App> Leading<A> {
+    /// Ends the syncs that wait for entries up to a batch, which was executed.
+    fn finish(&mut self, batch: u64, now: u64) {
+        self.applied = self.applied.max(batch.min(self.last));
+        while let Some((_, sync)) = self.syncs.pop_front_if(|(at, _)| *at <= batch) {
+            self.app.handle_synced(sync, now);
         }
     }
-
-    /// Returns the records that are durable now.
-    fn acknowledge(&mut self) -> Vec<(u64, u64)> {
-        let durable = self.store.durable();
-        let mut records = Vec::new();
-        while let Some(record) = self.waiting.pop_front_if(|(at, _)| *at <= durable) {
-            records.push(record);
-        }
-        records
-    }
-}
-
-fn number_of(store: &mut Store, sequence: u64) -> Result<u64, String> {
-    let record = store.read(sequence).map_err(|error| error.to_string())?;
-    let record = record.ok_or_else(|| format!("no record {sequence}"))?;
-    let number = record.payload.first_chunk().ok_or("a short record")?;
-    Ok(u64::from_le_bytes(*number))
-}
-
-/// Checks that a store has the acknowledged records.
-pub(super) fn check_acknowledged(store: &mut Store, records: &[(u64, u64)]) -> Result<(), String> {
-    for (sequence, number) in records {
-        let found = number_of(store, *sequence)?;
-        if found != *number {
-            return Err(format!("record {sequence} is {found}, not {number}"));
-        }
-    }
-    Ok(())
 }

@@ -1,12 +1,11 @@
 //! One run: faults for a while, then quiet, then the checks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::app::{App, Clients};
+use super::node::{Copy, Node};
+use super::{Bug, Dice};
 use fanline_consensus::port::NodeId;
-use fanline_engine::store::simulated_disk::Dice;
-
-use super::Bug;
-use super::node::{Content, Copy, Node};
 
 const NODES: [NodeId; 3] = [1, 2, 3];
 const STEP_MILLIS: u64 = 5;
@@ -20,8 +19,9 @@ pub(super) struct Summary {
     pub(super) copies: u64,
 }
 
-struct World {
-    nodes: Vec<Node>,
+struct World<A: App, C> {
+    nodes: Vec<Node<A>>,
+    clients: C,
     dice: Dice,
     now: u64,
     /// Messages under way, by time of arrival and number.
@@ -32,13 +32,12 @@ struct World {
     /// Whether some messages get lost.
     is_lossy: bool,
     restarts: Vec<(u64, usize)>,
-    published: u64,
-    acknowledged: Vec<(u64, u64)>,
 }
 
 /// Runs a seed.
-pub(super) fn run(seed: u64, bug: Option<Bug>) -> Result<Summary, String> {
-    let mut world = World {
+pub(super) fn run<A: App, C: Clients<A>>(seed: u64, bug: Option<Bug>) -> Result<Summary, String> {
+    let mut world = World::<A, C> {
+        clients: C::default(),
         nodes: NODES.iter().map(|id| Node::new(*id, bug)).collect(),
         dice: Dice::new(seed),
         now: 0,
@@ -47,8 +46,6 @@ pub(super) fn run(seed: u64, bug: Option<Bug>) -> Result<Summary, String> {
         alone: None,
         is_lossy: false,
         restarts: Vec::new(),
-        published: 0,
-        acknowledged: Vec::new(),
     };
     for node in &mut world.nodes {
         node.start(0, &NODES);
@@ -65,7 +62,7 @@ pub(super) fn run(seed: u64, bug: Option<Bug>) -> Result<Summary, String> {
     world.check()
 }
 
-impl World {
+impl<A: App, C: Clients<A>> World<A, C> {
     fn disturb(&mut self) {
         let place = self.dice.below(self.nodes.len());
         match self.dice.below(300) {
@@ -86,14 +83,6 @@ impl World {
             }
             _ => {}
         }
-        for place in 0..self.nodes.len() {
-            if self.nodes[place].is_leading() && self.dice.one_in(3) {
-                let count = self.dice.below(6) as u64;
-                let numbers = self.published + 1..self.published + 1 + count;
-                self.published += count;
-                self.nodes[place].publish(numbers, &mut self.dice);
-            }
-        }
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -111,16 +100,21 @@ impl World {
         for (from, to, bytes) in std::mem::replace(&mut self.under_way, later).into_values() {
             self.node(to).deliver(from, &bytes);
         }
+        // Clients reach each node that leads, or believes so. At the end they fetch, but publish nothing.
+        let is_quiet = self.now > FAULTS_MILLIS;
+        for place in 0..self.nodes.len() {
+            if self.nodes[place].is_leading() {
+                for request in self.clients.requests(self.now, is_quiet, &mut self.dice) {
+                    self.nodes[place].handle_request(&request, self.now);
+                }
+            }
+        }
         for place in 0..self.nodes.len() {
             let from = self.nodes[place].id;
-            // A leader sees what all leaders have acknowledged.
-            let before = self.acknowledged.len();
-            self.nodes[place]
-                .acknowledged
-                .clone_from(&self.acknowledged);
             let step = self.nodes[place].step(self.now, &mut self.dice)?;
-            let new = self.nodes[place].acknowledged.split_off(before);
-            self.acknowledged.extend(new);
+            for reply in step.replies {
+                self.clients.receive(reply)?;
+            }
             for (to, bytes) in step.messages {
                 self.send(from, to, bytes);
             }
@@ -136,7 +130,7 @@ impl World {
         self.node(to).install(copy);
     }
 
-    fn node(&mut self, id: NodeId) -> &mut Node {
+    fn node(&mut self, id: NodeId) -> &mut Node<A> {
         let place = NODES.iter().position(|node| *node == id);
         &mut self.nodes[place.expect("there are no other nodes")]
     }
@@ -159,47 +153,31 @@ impl World {
         self.under_way.insert(at, (from, to, bytes));
     }
 
-    /// After the quiet time there is one leader, its store has every acknowledged record and no other than published
-    /// ones, each once, and all nodes have the same files.
+    /// After the quiet time there is one leader, its program passes the checks of the clients, and all nodes have the
+    /// same files.
     fn check(mut self) -> Result<Summary, String> {
-        let leaders: Vec<_> = (0..NODES.len())
-            .filter(|at| self.nodes[*at].is_leading())
-            .collect();
+        let nodes = 0..self.nodes.len();
+        let leaders: Vec<_> = nodes.filter(|at| self.nodes[*at].is_leading()).collect();
         let [leader] = leaders[..] else {
             return Err(format!("{} leaders after the quiet time", leaders.len()));
         };
-        let records = self.nodes[leader].records()?;
-        let once: BTreeSet<_> = records.iter().collect();
-        if once.len() != records.len() || records.iter().any(|number| *number > self.published) {
-            return Err("a record is there twice, or was never published".to_owned());
-        }
-        for (sequence, number) in &self.acknowledged {
-            let at = usize::try_from(sequence - 1).map_err(|error| error.to_string())?;
-            if records.get(at) != Some(number) {
-                return Err(format!("record {sequence}, {number}, was lost"));
-            }
-        }
         let content = self.nodes[leader].content();
         for node in &mut self.nodes {
             let found = node.content();
-            if found != content {
-                let lengths = |content: &Content| {
-                    let of_each = content
-                        .iter()
-                        .map(|(name, bytes)| (name.clone(), bytes.len()));
-                    of_each.collect::<Vec<_>>()
-                };
+            let names = content.keys().chain(found.keys());
+            let mut names = names.filter(|name| found.get(*name) != content.get(*name));
+            if let Some(name) = names.next() {
+                let (id, applied) = (node.id, node.applied());
                 return Err(format!(
-                    "after entry {}, node {} has {:?}, not {:?}",
-                    node.applied(),
-                    node.id,
-                    lengths(&found),
-                    lengths(&content)
+                    "node {id} has another {name} after entry {applied}"
                 ));
             }
         }
+        let app = self.nodes[leader]
+            .take_app()
+            .ok_or("the leader has ended")?;
         Ok(Summary {
-            acknowledged: self.acknowledged.len() as u64,
+            acknowledged: self.clients.check(app, self.now)?,
             leaders: self.nodes.iter().map(|node| node.leaders).sum(),
             copies: self.nodes.iter().map(|node| node.copies).sum(),
         })
