@@ -158,7 +158,11 @@ const fn file(shown: Shown, measure: Measure) -> Load {
     }
 }
 
-const RATE_2: &[Limit] = &[at_least(Metric::Rate, 2.0)];
+const CPU: Limit = at_most(Metric::ServerCpu, 0.25);
+const CPU_ALONE: &[Limit] = &[CPU];
+const RATE_4: &[Limit] = &[at_least(Metric::Rate, 4.0), CPU];
+const RATE_5: &[Limit] = &[at_least(Metric::Rate, 5.0), CPU];
+const RATE_6: &[Limit] = &[at_least(Metric::Rate, 6.0), CPU];
 
 const RECOVER: Recover = Recover {
     messages: 10_000_000,
@@ -191,7 +195,7 @@ const RECOVER_KILLED: Recover = Recover {
     ..RECOVER
 };
 
-const LATENCY: &[Limit] = &[at_most(Metric::P50, 0.7)];
+const LATENCY: &[Limit] = &[at_least(Metric::Rate, 1.3), CPU];
 const RECOVERED: &[Limit] = &[
     at_most(Metric::Ready, 0.5),
     Limit::at_most(Metric::MessageMemory, 24.0),
@@ -200,35 +204,34 @@ const RECOVERED: &[Limit] = &[
 const SUBJECTS: &[Limit] = &[Limit::at_most(Metric::SubjectMemory, 144.0)];
 
 const ITEM: &[Limit] = &[at_most(Metric::ItemMemory, 1.0)];
-const GET: &[Limit] = &[at_least(Metric::Rate, 4.0)];
-const GET_ONE: &[Limit] = &[at_most(Metric::P50, 0.8)];
+const GET_ONE: &[Limit] = &[at_most(Metric::P50, 0.8), CPU];
 
 /// Every row, in the order of the reports.
 #[rustfmt::skip]
 pub(crate) const ROWS: &[Case<Load>] = &[
     case("sync-memory", "sync publish, 16 B, memory", memory(SYNCHRONOUS, |stage| stage.publish(SYNC)), LATENCY),
     case("sync-memory-core", "the same, all on one core", memory(SYNCHRONOUS, |stage| stage.publish(SYNC_ONE_CORE)), LATENCY),
-    case("async-memory", "async publish, 128 B, memory", memory(ASYNCHRONOUS, |stage| stage.publish(ASYNC)), &[at_least(Metric::Rate, 3.0)]),
-    case("async-file", "async publish, 128 B, file, synced before ack", file(ASYNCHRONOUS, |stage| stage.publish(ASYNC)), RATE_2),
-    case("async-file-interval", "async publish, 128 B, file, both unsynced", async_file(Sync::Neither), &[at_least(Metric::Rate, 3.5)]),
-    case("async-file-always", "async publish, 128 B, file, both synced", async_file(Sync::Both), &[at_least(Metric::Rate, 80.0)]),
-    case("async-subjects", "async publish, 128 B, file, 100,000 subjects", file(ASYNCHRONOUS, |stage| stage.publish(ASYNC_SUBJECTS)), RATE_2),
-    case("async-subjects-memory", "async publish, 128 B, memory, 100,000 subjects", memory(ASYNCHRONOUS, |stage| stage.publish(ASYNC_SUBJECTS)), &[]),
-    case("ordered-push", "ordered consumer, pushed, 128 B, file", file(CONSUME, |stage| stage.consume(How::OrderedPush)), RATE_2),
-    case("ordered-pull", "ordered consumer, pulled, 128 B, file", file(CONSUME, |stage| stage.consume(How::OrderedPull)), RATE_2),
-    case("fetch", "durable fetch of 1,000, no acks, 128 B, file", file(CONSUME, |stage| stage.consume(How::Fetch { acks: false })), RATE_2),
-    case("fetch-acks", "durable fetch of 1,000, acks, 128 B, file", file(CONSUME, |stage| stage.consume(How::Fetch { acks: true })), RATE_2),
-    case("ordered-push-memory", "ordered consumer, pushed, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::OrderedPush)), RATE_2),
-    case("ordered-pull-memory", "ordered consumer, pulled, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::OrderedPull)), RATE_2),
-    case("fetch-memory", "durable fetch of 1,000, no acks, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::Fetch { acks: false })), RATE_2),
-    case("fetch-acks-memory", "durable fetch of 1,000, acks, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::Fetch { acks: true })), RATE_2),
-    case("kv-put", "KV put, 128 B, 1,000 keys, 16 at a time, file", file(PUTS, |stage| stage.put(16)), &[]),
-    case("kv-get", "KV get, 128 B, 1,000 keys, 16 at a time, file", file(GETS, |stage| stage.get(16)), &[]),
-    case("kv-put-1-memory", "KV put, 128 B, 1,000 keys, one at a time, memory", memory(PUTS, |stage| stage.put(1)), &[]),
+    case("async-memory", "async publish, 128 B, memory", memory(ASYNCHRONOUS, |stage| stage.publish(ASYNC)), RATE_5),
+    case("async-file", "async publish, 128 B, file, synced before ack", file(ASYNCHRONOUS, |stage| stage.publish(ASYNC)), RATE_4),
+    case("async-file-interval", "async publish, 128 B, file, both unsynced", async_file(Sync::Neither), &[at_least(Metric::Rate, 3.5), CPU]),
+    case("async-file-always", "async publish, 128 B, file, both synced", async_file(Sync::Both), &[at_least(Metric::Rate, 80.0), CPU]),
+    case("async-subjects", "async publish, 128 B, file, 100,000 subjects", file(ASYNCHRONOUS, |stage| stage.publish(ASYNC_SUBJECTS)), RATE_4),
+    case("async-subjects-memory", "async publish, 128 B, memory, 100,000 subjects", memory(ASYNCHRONOUS, |stage| stage.publish(ASYNC_SUBJECTS)), CPU_ALONE),
+    case("ordered-push", "ordered consumer, pushed, 128 B, file", file(CONSUME, |stage| stage.consume(How::OrderedPush)), RATE_6),
+    case("ordered-pull", "ordered consumer, pulled, 128 B, file", file(CONSUME, |stage| stage.consume(How::OrderedPull)), RATE_6),
+    case("fetch", "durable fetch of 1,000, no acks, 128 B, file", file(CONSUME, |stage| stage.consume(How::Fetch { acks: false })), RATE_6),
+    case("fetch-acks", "durable fetch of 1,000, acks, 128 B, file", file(CONSUME, |stage| stage.consume(How::Fetch { acks: true })), RATE_5),
+    case("ordered-push-memory", "ordered consumer, pushed, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::OrderedPush)), RATE_6),
+    case("ordered-pull-memory", "ordered consumer, pulled, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::OrderedPull)), RATE_6),
+    case("fetch-memory", "durable fetch of 1,000, no acks, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::Fetch { acks: false })), RATE_6),
+    case("fetch-acks-memory", "durable fetch of 1,000, acks, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::Fetch { acks: true })), RATE_5),
+    case("kv-put", "KV put, 128 B, 1,000 keys, 16 at a time, file", file(PUTS, |stage| stage.put(16)), CPU_ALONE),
+    case("kv-get", "KV get, 128 B, 1,000 keys, 16 at a time, file", file(GETS, |stage| stage.get(16)), CPU_ALONE),
+    case("kv-put-1-memory", "KV put, 128 B, 1,000 keys, one at a time, memory", memory(PUTS, |stage| stage.put(1)), CPU_ALONE),
     case("kv-get-1", "KV get, 128 B, 1,000 keys, one at a time, file", file(GETS, |stage| stage.get(1)), GET_ONE),
     case("kv-get-1-memory", "KV get, 128 B, 1,000 keys, one at a time, memory", memory(GETS, |stage| stage.get(1)), GET_ONE),
-    case("kv-get-64", "KV get, 128 B, 1,000 keys, 64 at a time, file", file(GETS, |stage| stage.get(64)), GET),
-    case("kv-get-64-memory", "KV get, 128 B, 1,000 keys, 64 at a time, memory", memory(GETS, |stage| stage.get(64)), GET),
+    case("kv-get-64", "KV get, 128 B, 1,000 keys, 64 at a time, file", file(GETS, |stage| stage.get(64)), RATE_4),
+    case("kv-get-64-memory", "KV get, 128 B, 1,000 keys, 64 at a time, memory", memory(GETS, |stage| stage.get(64)), RATE_4),
     case("recover", "start on 10 M messages (quick: 1 M), 128 B", file(START, |stage| stage.recover(RECOVER)), RECOVERED),
     case("recover-killed", "the same after kill -9", file(START, |stage| stage.recover(RECOVER_KILLED)), &[]),
     case("recover-subjects", "start on 1 M subjects (quick: 100,000), 128 B", file(START, |stage| stage.recover(RECOVER_SUBJECTS)), SUBJECTS),

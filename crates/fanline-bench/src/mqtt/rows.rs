@@ -81,7 +81,9 @@ const IDLE: Work = Work::Idle {
     connections: 10_000,
 };
 
+const CPU: Limit = at_most(Metric::ServerCpu, 0.25);
 const QOS_0: &[Limit] = &[
+    CPU,
     at_least(Metric::Rate, 3.0),
     at_least(Metric::Rate, 12.0).to(System::Mosquitto.label()),
 ];
@@ -112,9 +114,9 @@ pub(crate) const ROWS: &[Case<Load>] = &[
     case("qos0-1-1", "QoS 0, 1 → 1, 128 B", all(ONE_TO_ONE), QOS_0),
     case("qos0-1-4", "QoS 0, 1 → 4, 128 B", all(ONE_TO_FOUR), QOS_0),
     case("nats-mqtt", "NATS → MQTT, 1 → 1, 128 B", FROM_NATS, QOS_0),
-    case("mqtt-nats", "MQTT → NATS, 1 → 1, 128 B", TO_NATS, &[]),
-    case("qos1", "QoS 1, 1 → 1, 128 B, 100 in flight", all(Work::Flow { qos: 1 }), &[at_least(Metric::Rate, 2.0)]),
-    case("qos2", "QoS 2, 1 → 1, 128 B, 100 in flight", all(Work::Flow { qos: 2 }), &[at_least(Metric::Rate, 1.5)]),
+    case("mqtt-nats", "MQTT → NATS, 1 → 1, 128 B", TO_NATS, &[CPU]),
+    case("qos1", "QoS 1, 1 → 1, 128 B, 100 in flight", all(Work::Flow { qos: 1 }), &[at_least(Metric::Rate, 4.0), CPU]),
+    case("qos2", "QoS 2, 1 → 1, 128 B, 100 in flight", all(Work::Flow { qos: 2 }), &[at_least(Metric::Rate, 5.0), CPU]),
     case("idle-10000", "10,000 idle clients", all(IDLE), &[
         at_most(Metric::IdleMemory, 0.5),
         at_most(Metric::ConnectionMemory, 0.5),
