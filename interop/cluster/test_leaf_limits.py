@@ -9,8 +9,10 @@ import pytest
 from harness.checks import check, equal, until
 from harness.client import settle
 from harness.peer import Closed, Peer
+from harness.server import is_reference
 from leaf.stage import Node, Stage, remote
 
+from .gateway_cases import is_refused
 from .shapes import block, made, until_meshed
 from .test_system import system
 
@@ -140,3 +142,43 @@ def test_dialed_connections_count(hub_of):
         until(lambda: len(spoke.leafs()) == LIMIT, lambda: f"{len(spoke.leafs())} leaf nodes: {spoke.log()}")
         spoke.said(CLOSED)
         check(len(spoke.leafs()) <= LIMIT, f"too many leaf nodes: {spoke.leafs()}")
+
+
+CLIENTS = 3
+LIMITED_CLIENTS = f"""
+accounts {{ A {{ users: [ {{ user: a, password: a }} ], limits: {{ max_connections: {CLIENTS} }} }} }}
+"""
+
+
+@pytest.mark.parametrize("more", ("", "shards: 3"))
+def test_leaf_nodes_take_the_place_of_clients(more):
+    """A leaf connection counts for `max_connections` of its account, which refuses clients alone. The limit of the
+    server is one of clients only."""
+    with Stage() as stage:
+        node = stage.tested("limited")
+        inside = "" if is_reference() else more
+        node.start(LIMITED_CLIENTS, f"max_connections: {CLIENTS}", node.leafnodes(listen=True), inside)
+        leafs = [linked(node) for _ in range(CLIENTS - 1)]
+        clients = [node.client("a", "a")]
+        clients[0].flush()
+        check(is_refused(node, "a"), "a client in excess is accepted")
+        leafs.extend(linked(node) for _ in range(CLIENTS))
+        check(all(leafs), "a leaf node is refused")
+        for leaf in leafs[1:]:
+            leaf.close()
+        until(lambda: len(node.leafs()) == 1, lambda: f"{len(node.leafs())} leaf nodes")
+        clients.append(node.client("a", "a"))
+        clients[1].flush()
+        check(is_refused(node, "a"), "the remaining leaf node does not count")
+
+
+def test_dialed_leaf_nodes_take_the_place_of_clients():
+    with Stage() as stage:
+        hub = stage.reference("hub")
+        hub.start(hub.leafnodes(listen=True))
+        spoke = stage.tested("spoke")
+        spoke.start(LIMITED_CLIENTS, spoke.leafnodes(remote(hub.leaf_port, more="account: A")))
+        until(lambda: len(spoke.leafs()) == 1, lambda: f"no leaf node: {spoke.log()}")
+        for _ in range(CLIENTS - 1):
+            spoke.client("a", "a").flush()
+        check(is_refused(spoke, "a"), "the leaf node does not count")

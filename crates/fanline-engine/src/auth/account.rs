@@ -100,8 +100,8 @@ impl Account {
 /// Limits on all clients of an account together; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Number of connections. If exceeded, the client receives `maximum account active connections exceeded`
-    /// and is disconnected.
+    /// Number of clients and leaf connections. If exceeded, the client receives `maximum account active connections
+    /// exceeded` and is disconnected.
     pub connections_max: Option<u64>,
     /// Number of subscriptions. If exceeded, the client receives `maximum subscriptions exceeded` and stays
     /// connected.

@@ -32,10 +32,11 @@ pub(crate) trait Notification: Any + Send {
     fn bytes(&self) -> usize;
 }
 
-/// Connections and subscriptions of an account on one shard.
+/// Connections and subscriptions of an account on one shard. The connections are those of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AccountUsage {
     pub(crate) connections: u32,
+    pub(crate) leafnodes: u32,
     pub(crate) subscriptions: u32,
 }
 

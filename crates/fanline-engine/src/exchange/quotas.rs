@@ -25,7 +25,7 @@ struct Quota {
     limits: ClientLimits,
     own: AccountUsage,
     elsewhere: HashMap<u16, AccountUsage>,
-    /// Leaf connections to the other servers of a cluster. Those to this server are all on one shard, which counts them.
+    /// Leaf connections to the other servers of a cluster.
     remote_leafnodes: u32,
 }
 
@@ -51,7 +51,7 @@ impl Quotas {
     pub(crate) fn record_remote(&mut self, account: AccountId, clients: u32, leafnodes: u32) {
         let usage = AccountUsage {
             connections: clients,
-            subscriptions: 0,
+            ..AccountUsage::default()
         };
         self.record(OTHER_SERVERS, account, usage);
         self.0.entry(account).or_default().remote_leafnodes = leafnodes;
@@ -80,9 +80,12 @@ impl Quotas {
         self.0.get(&account).is_none_or(allows)
     }
 
+    /// Returns whether an account may have another client. Its leaf connections to this server count, too, but those to
+    /// other servers do not, as in nats-server.
     fn allow_connection(&self, account: AccountId) -> bool {
         let allows = |quota: &Quota| {
-            quota.has_room_for(quota.limits.connections_max, |usage| usage.connections)
+            let count = |usage: &AccountUsage| usage.connections.saturating_add(usage.leafnodes);
+            quota.has_room_for(quota.limits.connections_max, count)
         };
         self.0.get(&account).is_none_or(allows)
     }
@@ -99,13 +102,16 @@ impl<K: Kind> Exchange<K> {
             }
             let counted = self.sessions.iter();
             let counted = counted.filter(|(_, s)| s.is_counted && s.account == id);
+            let (leafnodes, clients): (Vec<_>, Vec<_>) =
+                counted.partition(|(_, s)| s.kind.links().is_some());
             let system_clients = self.sessions.iter();
             let system_clients =
                 system_clients.filter(|(_, s)| s.is_system_client && s.account == id);
             let system_subscriptions: usize = system_clients.map(|(_, s)| s.subscriptions).sum();
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
             let own = AccountUsage {
-                connections: count(counted.count()),
+                connections: count(clients.len()),
+                leafnodes: count(leafnodes.len()),
                 subscriptions: count(
                     self.routers
                         .of(id)
@@ -143,13 +149,27 @@ impl<K: Kind> Exchange<K> {
         true
     }
 
+    /// Counts a leaf connection in its account.
+    pub(crate) fn count_leafnode(&mut self, id: SessionId) {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        if !std::mem::replace(&mut session.is_counted, true) {
+            self.count(account, |own| own.leafnodes += 1);
+        }
+    }
+
     /// Stops counting a session in its account.
     pub(crate) fn uncount_connection(&mut self, id: SessionId) {
         let session = &mut self.sessions[id.index()];
         let account = session.account;
+        let is_leafnode = session.kind.links().is_some();
         if std::mem::take(&mut session.is_counted) {
             self.count(account, |own| {
-                own.connections = own.connections.saturating_sub(1)
+                let number = match is_leafnode {
+                    true => &mut own.leafnodes,
+                    false => &mut own.connections,
+                };
+                *number = number.saturating_sub(1);
             });
         }
     }

@@ -1,7 +1,9 @@
 //! Limits of accounts.
 
+use super::route_origin_tests::leaf;
 use super::tests::Simulation;
 use crate::auth::{Access, AccessConfig, AccountId, Auth, ClientLimits, GLOBAL_ACCOUNT};
+use crate::codec::nats::error::CloseReason;
 use crate::limits::Limits;
 
 fn simulation(shards: usize, limits: ClientLimits) -> Simulation {
@@ -60,6 +62,45 @@ fn connections_to_other_servers_count() {
     assert!(simulation.shards[0].close_over_limit(cid));
     assert!(simulation.read(first).ends_with(refusal));
     assert!(!simulation.shards[0].close_over_limit(cid));
+}
+
+#[test]
+fn leaf_connections_take_the_place_of_clients() {
+    for shards in [1, 2] {
+        let limits = ClientLimits {
+            connections_max: Some(2),
+            ..ClientLimits::default()
+        };
+        let mut simulation = simulation(shards, limits);
+        let mut leafs = ["l1", "l2", "l3"]
+            .map(|name| leaf(&mut simulation, name, name))
+            .to_vec();
+        for left in leafs.iter().rev() {
+            assert_eq!(simulation.is_ended(*left), None);
+        }
+        let is_refused = |simulation: &mut Simulation| {
+            let client = simulation.open(shards - 1);
+            simulation.exchange();
+            simulation
+                .read(client)
+                .contains("maximum account active connections exceeded")
+        };
+        assert!(is_refused(&mut simulation));
+        for _ in 0..2 {
+            let left = leafs.pop().unwrap();
+            simulation.shards[0].end(left.id, CloseReason::ClientClosed);
+            simulation.exchange();
+        }
+        assert!(!is_refused(&mut simulation));
+        assert!(is_refused(&mut simulation));
+        // A reload counts them again.
+        let access = simulation.shards[0].broker.exchange.access.clone();
+        for shard in &mut simulation.shards {
+            shard.broker.exchange.set_quotas(&access);
+        }
+        simulation.exchange();
+        assert!(is_refused(&mut simulation));
+    }
 }
 
 #[test]

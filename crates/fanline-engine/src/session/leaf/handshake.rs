@@ -341,6 +341,7 @@ impl LeafSession<'_> {
             let ping_at = session.pings.next_at;
             self.broker.exchange.rearm(self.id, ping_at);
             let exchange = &mut self.broker.exchange;
+            exchange.count_leafnode(self.id);
             let random = &mut exchange.secrets;
             let in_account = exchange.shared.leafs.accounts.entry(account);
             let in_account = in_account.or_insert_with(|| LeafAccount::new(random));

@@ -222,7 +222,7 @@ impl table::Block for ClientLimits {
             |limits| json!(limits.connections_max),
         )
         .alias(&["max_conn"])
-        .help("Number of connections."),
+        .help("Number of clients. The leaf connections to this server take the place of clients."),
         Entry::<Self>::new(
             "max_subscriptions",
             Integer,

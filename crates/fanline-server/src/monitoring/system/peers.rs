@@ -270,18 +270,22 @@ impl System {
         let Connections { clients, leafnodes } = elsewhere;
         let command = || Command::SetRemoteConnections(id, clients, leafnodes);
         self.monitor.shared.send_to_all(command);
+        let Ok(leafs) = collect::leafs(&self.monitor.shared, false).await else {
+            return;
+        };
+        let leafs = leafs.iter().filter(|leaf| leaf.account == name);
+        let leafs: Vec<_> = leafs.map(|leaf| (Duration::ZERO, leaf.id)).collect();
         if let Some(max) = limits.connections_max
             && let Ok(own) = self.connections_in(id).await
         {
             let own = own.iter().map(|status| (status.opened_at, status.cid));
-            self.close_excess(name, own.collect(), clients, max).await;
+            // The leaf connections to this server take the place of clients.
+            let others = u32::try_from(leafs.len()).unwrap_or(u32::MAX);
+            let others = others.saturating_add(clients);
+            self.close_excess(name, own.collect(), others, max).await;
         }
-        if let Some(max) = limits.leafnodes_max
-            && let Ok(own) = collect::leafs(&self.monitor.shared, false).await
-        {
-            let own = own.iter().filter(|leaf| leaf.account == name);
-            let own = own.map(|leaf| (Duration::ZERO, leaf.id));
-            self.close_excess(name, own.collect(), leafnodes, max).await;
+        if let Some(max) = limits.leafnodes_max {
+            self.close_excess(name, leafs, leafnodes, max).await;
         }
     }
 
