@@ -1,5 +1,5 @@
-"""Service latency over the servers of a cluster: requester, responder, and the subscriber to the reports may be at
-different ones."""
+"""Service latency over the servers of a cluster, or of two clusters: requester, responder, and the subscriber to the
+reports may be at different ones."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from harness.client import Client, settle
 from harness.server import is_reference
 from leaf.stage import Node, Stage
 
+from . import gateways
 from .shapes import block, made, until_meshed
 
 ACCOUNTS = """
@@ -49,6 +50,18 @@ def nodes(request):
         yield nodes
 
 
+# The clusters that gateways join.
+CLUSTERS = ("t t", "t r", "r t", "tt r", "r tt", "tr rt")
+
+
+@pytest.fixture(scope="module", params=[*CLUSTERS, "tt tt shards: 3"])
+def clusters(request):
+    east, west, *more = request.param.split(" ", 2)
+    with Stage() as stage:
+        found = gateways.start(stage, more=ACCOUNTS + " ".join(more if not is_reference() else []), east=east, west=west)
+        yield found["east"], found["west"]
+
+
 class Visitors:
     """A requester, a responder, and a subscriber to the reports, which know of each other."""
 
@@ -83,6 +96,17 @@ class Visitors:
 
 @pytest.mark.parametrize("at", PLACES)
 def test_reports(nodes, at):
+    reports(nodes, at)
+
+
+@pytest.mark.parametrize("at", ["east west east", "west east west", "east west west", "west east east"])
+def test_reports_over_gateways(clusters, at):
+    """The same with the last server of each cluster. The responder is in the other cluster."""
+    nodes = [servers[-1] for servers in clusters]
+    reports(nodes, tuple(("east", "west").index(name) for name in at.split()))
+
+
+def reports(nodes: list[Node], at: tuple[int, int, int]):
     """Each request has one report, with both clients and times that add up."""
     with Visitors(nodes, at, "all") as visitors:
         for _ in range(3):
