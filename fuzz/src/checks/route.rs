@@ -10,7 +10,7 @@ use fanline_engine::codec::route::{
     ROUTE_LINE_BYTES_MAX, ROUTE_PAYLOAD_BYTES_MAX, RouteConnect, RouteInfo, write_head,
     write_interest,
 };
-use fanline_engine::route::RouteSettings;
+use fanline_engine::route::{RouteDetail, RouteSettings};
 use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 
 /// Maximum number of positions at which the input is cut. To cut at every position would take quadratic time.
@@ -18,7 +18,7 @@ const CUTS_MAX: usize = 200;
 
 /// The handshake of a peer.
 const HANDSHAKE: &[u8] = b"CONNECT {\"name\":\"NA\",\"cluster\":\"c\",\"headers\":true}\r\n\
-    INFO {\"server_id\":\"NA\",\"server_name\":\"a\",\"headers\":true}\r\n";
+    INFO {\"server_id\":\"NA\",\"server_name\":\"a\",\"headers\":true,\"passed_on\":true}\r\n";
 
 /// Checks that the parser returns the same results wherever the input is cut, that lines are written as they
 /// were read, and that a server does not panic.
@@ -84,13 +84,13 @@ fn check_server(handshake: &[u8], data: &[u8]) {
     send(peer, handshake);
     send(peer, data);
     send(client, b"PUB a r 2\r\nhi\r\nUNSUB 1\r\nUNSUB 2\r\n");
-    for route in server.routes(true) {
+    for route in server.routes(RouteDetail::Subscriptions) {
         assert_eq!(route.subscriptions_list.len(), route.subscriptions);
     }
     for id in [peer, other] {
         server.remove(id, fanline_engine::CloseReason::ReadError);
     }
-    assert!(server.routes(false).is_empty());
+    assert!(server.routes(RouteDetail::Announced).is_empty());
 }
 
 /// The results of a parser so far.

@@ -4,14 +4,19 @@ use super::Shard;
 use super::route_origin_tests::{leaf, route};
 use super::route_pool_tests::{accepted, account, client_in, kinds, pooled};
 use super::tests::{Client, Simulation};
-use crate::session::route::{Carries, RouteStatus};
+use crate::session::route::{Carries, RouteDetail, RouteStatus};
 
-/// Returns the status of a route.
-fn status(simulation: &Simulation, route: Client) -> RouteStatus {
+/// Returns the status of a route, with a detail.
+fn status(simulation: &Simulation, route: Client, detail: RouteDetail) -> RouteStatus {
     let shard: &Shard = &simulation.shards[route.shard];
     let cid = shard.broker.exchange.sessions[route.id.index()].cid;
-    let mut all = shard.routes(true).into_iter();
+    let mut all = shard.routes(detail).into_iter();
     all.find(|status| status.rid == cid).unwrap()
+}
+
+/// Returns the number of subscriptions that were announced on a route.
+fn announced(simulation: &Simulation, route: Client) -> usize {
+    status(simulation, route, RouteDetail::Announced).announced
 }
 
 #[test]
@@ -25,18 +30,18 @@ fn announced_subscriptions_are_the_lines_of_a_route() {
             simulation.send(client, input);
             for (nth, route) in routes.into_iter().enumerate() {
                 let expected = if nth <= at { 3 } else { 0 };
-                assert_eq!(status(&simulation, route).announced, expected, "{name}");
+                assert_eq!(announced(&simulation, route), expected, "{name}");
             }
         }
         // A later route of the same account has the same count.
         let later = accepted(&mut simulation, "NB", &account("P"));
         assert_eq!(simulation.read(later).matches("RS+").count(), 3);
-        assert_eq!(status(&simulation, later).announced, 3);
+        assert_eq!(announced(&simulation, later), 3);
         let client = client_in(&mut simulation, 0, "P");
         simulation.send(client, "SUB c 1\r\nPING\r\n");
-        assert_eq!(status(&simulation, later).announced, 4);
+        assert_eq!(announced(&simulation, later), 4);
         simulation.send(client, "UNSUB 1\r\nPING\r\n");
-        assert_eq!(status(&simulation, later).announced, 3);
+        assert_eq!(announced(&simulation, later), 3);
     }
 }
 
@@ -59,7 +64,7 @@ fn clusters_of_leaf_nodes_count_once_each() {
         (client, "UNSUB 1\r\n", (2, 2)),
     ] {
         simulation.send(from, line);
-        let counts = [distinct, merged].map(|route| status(&simulation, route).announced);
+        let counts = [distinct, merged].map(|route| announced(&simulation, route));
         assert_eq!(counts, [expected.0, expected.1], "{line}");
     }
 }
@@ -78,7 +83,7 @@ fn received_interest_is_listed() {
         (shared, ["R A bar q", "R A foo.*"]),
         (dedicated, ["R bar q", "R foo.*"]),
     ] {
-        let status = status(&simulation, route);
+        let status = status(&simulation, route, RouteDetail::Subscriptions);
         let mut list = status.subscriptions_list;
         list.sort_by(|one, other| one.subject.cmp(&other.subject));
         let rows = list
@@ -87,17 +92,12 @@ fn received_interest_is_listed() {
         let expected = [("bar", "q", sids[0]), ("foo.*", "", sids[1])];
         assert_eq!(rows.collect::<Vec<_>>(), expected);
         assert!(list.iter().all(|sub| sub.cid == status.rid));
-        assert!(
-            simulation.shards[route.shard].routes(false)[0]
-                .subscriptions_list
-                .is_empty()
-        );
+        let all = simulation.shards[route.shard].routes(RouteDetail::None);
+        assert!(all[0].subscriptions_list.is_empty() && all[0].announced == 0);
     }
     let mut simulation = Simulation::clustered(1);
     let route = route(&mut simulation);
     simulation.send(route, "LS+ west $G a\r\n");
-    assert_eq!(
-        status(&simulation, route).subscriptions_list[0].sid,
-        "L west $G a"
-    );
+    let status = status(&simulation, route, RouteDetail::Subscriptions);
+    assert_eq!(status.subscriptions_list[0].sid, "L west $G a");
 }

@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::session::connections::REMOVED_AT_ONCE_MAX;
 use crate::session::leaf::Agreed;
 use crate::session::route::{
-    Carries, GossipMode, RouteDial, RouteEvent, RouteInfo, RouteOutcome, RouteSettings,
+    Carries, GossipMode, RouteDetail, RouteDial, RouteEvent, RouteInfo, RouteOutcome, RouteSettings,
 };
 
 /// The id of the server under test.
@@ -192,7 +192,7 @@ fn dialer_sends_connect_first_and_info_after_the_peers_info() {
     assert!(line.starts_with("INFO {\"server_id\":\"NOWN\""), "{line}");
     assert!(line.contains("\"gossip_mode\":2"), "{line}");
     assert_eq!(rest, "RS+ $G a\r\n");
-    let status = simulation.shards[0].routes(false);
+    let status = simulation.shards[0].routes(RouteDetail::None);
     assert_eq!(status.len(), 1);
     assert_eq!(&*status[0].remote_name, "name-NA");
     assert!(status[0].did_solicit && status[0].is_configured);
@@ -541,7 +541,11 @@ fn peers_are_refused_with_nats_servers_errors() {
         simulation.send(route, input);
         assert_eq!(simulation.read(route), answer, "{input:?}");
         assert_eq!(simulation.is_ended(route), Some(reason), "{input:?}");
-        assert_eq!(simulation.shards[0].routes(false).len(), 0, "{input:?}");
+        assert_eq!(
+            simulation.shards[0].routes(RouteDetail::None).len(),
+            0,
+            "{input:?}"
+        );
     }
     assert_eq!(simulation.events(), []);
 }
@@ -584,7 +588,7 @@ fn second_route_of_a_peer_is_a_duplicate() {
     assert_eq!(ended.unwrap().route.unwrap().peer_name, "");
     // The first route stays, and is now one of a configured peer.
     assert_eq!(simulation.is_ended(first), None);
-    assert!(simulation.shards[0].routes(false)[0].is_configured);
+    assert!(simulation.shards[0].routes(RouteDetail::None)[0].is_configured);
     simulation.send(first, "RS+ $G a\r\n");
     simulation.send(client, "PUB a 2\r\nhi\r\n");
     assert_eq!(simulation.read(first), "RMSG $G a 2\r\nhi\r\n");
@@ -888,7 +892,10 @@ fn three_servers_are_one_to_their_clients() {
         }
         mesh.settle();
         for (at, client) in clients.iter().enumerate() {
-            assert_eq!(mesh.servers[at].shards[0].routes(false).len(), 2);
+            assert_eq!(
+                mesh.servers[at].shards[0].routes(RouteDetail::None).len(),
+                2
+            );
             mesh.servers[at].send(*client, "PUB all 1\r\nx\r\n");
         }
         mesh.settle();
@@ -921,8 +928,8 @@ fn crossing_dials_leave_at_least_one_side_aware_of_the_duplicate() {
     mesh.settle();
     let mut kept = 0;
     for server in &mut mesh.servers {
-        assert!(server.shards[0].routes(false).len() <= 1);
-        kept += server.shards[0].routes(false).len();
+        assert!(server.shards[0].routes(RouteDetail::None).len() <= 1);
+        kept += server.shards[0].routes(RouteDetail::None).len();
     }
     assert!(kept >= 1, "neither server has registered the other");
 }

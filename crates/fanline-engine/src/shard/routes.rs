@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashbrown::HashMap;
+
 use super::{Kind, Session, SessionId, Shard};
 use crate::auth::Peer;
 use crate::codec::compression::level_name;
@@ -13,7 +15,8 @@ use crate::exchange::remote::LinkSet;
 use crate::exchange::text::text;
 use crate::session::SubscriptionStatus;
 use crate::session::route::{
-    Compressed, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus, account_of, cluster_of,
+    Compressed, LinkCompression, Route, RouteDetail, RouteDial, RouteEvent, RouteStatus,
+    account_of, cluster_of,
 };
 
 /// Largest number of subscriptions in the list of one route. Further ones are left out, because the shard serves no
@@ -162,13 +165,16 @@ impl Shard {
             .collect()
     }
 
-    /// Returns the status of all registered routes, with lists of their subscriptions if requested.
-    pub fn routes(&self, with_subscriptions: bool) -> Vec<RouteStatus> {
-        let announced = self.broker.exchange.announced_to_routes();
+    /// Returns the status of all registered routes, with a detail.
+    pub fn routes(&self, detail: RouteDetail) -> Vec<RouteStatus> {
+        let announced = match detail {
+            RouteDetail::Announced => self.broker.exchange.announced_to_routes(),
+            RouteDetail::None | RouteDetail::Subscriptions => HashMap::new(),
+        };
         let status = |id| {
             let mut status = self.route_status(id)?;
             status.announced = announced.get(&id).copied().unwrap_or(0);
-            if with_subscriptions {
+            if detail == RouteDetail::Subscriptions {
                 status.subscriptions_list = self.route_subscriptions(id);
             }
             Some(status)

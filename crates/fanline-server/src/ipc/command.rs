@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fanline_engine::auth::AccountId;
 use fanline_engine::gateway::{GatewayStatus, KnownGateway};
 use fanline_engine::leaf::LeafStatus;
-use fanline_engine::route::RouteStatus;
+use fanline_engine::route::{RouteDetail, RouteStatus};
 use fanline_engine::{Access, ClientUrls, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -45,8 +45,8 @@ pub(crate) enum Command {
     Connections(ConnectionQuery, oneshot::Sender<ConnectionReport>),
     /// Returns leaf nodes, with their subscriptions if the flag is set.
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
-    /// Returns the routes, with their subscriptions if the flag is set.
-    Routes(bool, oneshot::Sender<Vec<RouteStatus>>),
+    /// Returns the routes, with a detail.
+    Routes(RouteDetail, oneshot::Sender<Vec<RouteStatus>>),
     /// A command about gateways.
     Gateways(GatewayCommand),
     /// Changes routes.

@@ -6,7 +6,7 @@ use fanline_engine::ShardStatus;
 use fanline_engine::gateway::GatewayStatus;
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use fanline_engine::leaf::LeafStatus;
-use fanline_engine::route::RouteStatus;
+use fanline_engine::route::{RouteDetail, RouteStatus};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
@@ -70,12 +70,12 @@ pub(super) async fn leafs(
     Ok(replies.into_iter().flatten().collect())
 }
 
-/// Returns the routes of all shards.
+/// Returns the routes of all shards, with a detail.
 pub(super) async fn routes(
     shared: &Shared,
-    with_subscriptions: bool,
+    detail: RouteDetail,
 ) -> Result<Vec<RouteStatus>, Refusal> {
-    let command = |to| Command::Routes(with_subscriptions, to);
+    let command = |to| Command::Routes(detail, to);
     let replies = ask(&shared.shards, TIME_LIMIT, command).await?;
     Ok(replies.into_iter().flatten().collect())
 }

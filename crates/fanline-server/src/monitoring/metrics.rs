@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanline_engine::gateway::GatewayStatus;
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted};
 use fanline_engine::leaf::LeafStatus;
-use fanline_engine::route::RouteStatus;
+use fanline_engine::route::{RouteDetail, RouteStatus};
 use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 
@@ -46,7 +46,10 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         add_interest(&mut page, "gateway", &monitor.gateway_drift.rows());
     }
     if monitor.shared.options().cluster.is_some() {
-        add_routes(&mut page, &collect::routes(&monitor.shared, false).await?);
+        add_routes(
+            &mut page,
+            &collect::routes(&monitor.shared, RouteDetail::None).await?,
+        );
         add_interest(&mut page, "cluster", &monitor.route_drift.rows());
     }
     let has_mqtt = monitor.shared.addresses.mqtt.is_some();

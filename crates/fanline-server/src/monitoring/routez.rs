@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::route::RouteStatus;
+use fanline_engine::route::{RouteDetail, RouteStatus};
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
@@ -85,7 +85,11 @@ impl Row {
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let lists = Lists::from_query(query)?;
-    let routes = collect::routes(&monitor.shared, lists != Lists::None).await?;
+    let detail = match lists {
+        Lists::None => RouteDetail::None,
+        _ => RouteDetail::Subscriptions,
+    };
+    let routes = collect::routes(&monitor.shared, detail).await?;
     let now = monitor.now();
     let rows: Vec<Row> = (routes.into_iter())
         .map(|route| Row::new(monitor, route, now, lists))

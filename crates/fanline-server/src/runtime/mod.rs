@@ -167,8 +167,8 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
             Command::LeafNodes(with_subscriptions, to) => {
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
             }
-            Command::Routes(with_subscriptions, to) => {
-                drop(to.send(runtime.engine.borrow().routes(with_subscriptions)));
+            Command::Routes(detail, to) => {
+                drop(to.send(runtime.engine.borrow().routes(detail)));
             }
             Command::Gateways(command) => gateways::apply(runtime, command),
             Command::ChangeRoutes(change) => routes::apply(runtime, change),

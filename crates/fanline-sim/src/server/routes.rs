@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::codec::route::RouteInfo;
 use fanline_engine::codec::route::parse::{RouteParsed, RouteVerb, parse_route};
-use fanline_engine::route::{Carries, RouteDial, RouteEnded, RouteEvent};
+use fanline_engine::route::{Carries, RouteDetail, RouteDial, RouteEnded, RouteEvent};
 use fanline_engine::{Peer, Shard};
 
 use super::shard::Connection;
@@ -206,7 +206,7 @@ impl Server {
         let mut by_peer: BTreeMap<String, usize> = BTreeMap::new();
         for thread in &self.threads {
             all += thread.shard.route_ids().len();
-            for route in thread.shard.routes(false) {
+            for route in thread.shard.routes(RouteDetail::None) {
                 *by_peer.entry(route.remote_id).or_default() += 1;
             }
         }
@@ -217,7 +217,7 @@ impl Server {
     pub(crate) fn known_interest(&self) -> KnownInterest {
         let mut known = Vec::new();
         for thread in &self.threads {
-            let routes = thread.shard.routes(false);
+            let routes = thread.shard.routes(RouteDetail::None);
             for id in thread.shard.route_ids() {
                 let cid = thread.shard.cid(id);
                 let Some(route) = routes.iter().find(|route| Some(route.rid) == cid) else {

@@ -20,7 +20,7 @@ pub use connections::RouteEvent;
 pub(in crate::session) use interest::sid_of;
 pub(crate) use interest::{account_of, cluster_of};
 pub(crate) use state::Route;
-pub use state::{RouteDial, RouteEnded, RouteOutcome, RouteStatus};
+pub use state::{RouteDetail, RouteDial, RouteEnded, RouteOutcome, RouteStatus};
 
 pub use crate::codec::compression::{Compressed, LinkCompression};
 pub use crate::codec::route::{Carries, GossipMode, RouteInfo};

@@ -170,6 +170,17 @@ pub struct RouteEnded {
     pub complaint: Option<String>,
 }
 
+/// What a status of routes contains in addition, because it takes long to collect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteDetail {
+    /// Nothing.
+    None,
+    /// The lists of the peers' subscriptions.
+    Subscriptions,
+    /// The numbers of subscriptions that were announced to the peers.
+    Announced,
+}
+
 /// A route in monitoring.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /routez")]
@@ -192,7 +203,7 @@ pub struct RouteStatus {
     pub subscriptions: usize,
     /// Empty unless requested.
     pub subscriptions_list: Vec<SubscriptionStatus>,
-    /// Number of subscriptions that this server has announced to the peer.
+    /// Number of subscriptions that this server has announced to the peer; 0 unless requested.
     pub announced: usize,
     /// Whether the peer has permissions by which it may ignore announced subscriptions.
     pub is_restricted: bool,

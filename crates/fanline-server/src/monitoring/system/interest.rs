@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use fanline_engine::route::RouteDetail;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::sleep;
@@ -156,7 +157,10 @@ impl System {
     async fn announced(&self, via: Via) -> Option<BTreeMap<String, Announced>> {
         let shared = &self.monitor.shared;
         Some(match via {
-            Via::Routes => drift::by_routes(&collect::routes(shared, false).await.ok()?),
+            Via::Routes => {
+                let routes = collect::routes(shared, RouteDetail::Announced).await;
+                drift::by_routes(&routes.ok()?)
+            }
             Via::Gateways => drift::by_gateways(&collect::gateways(shared, false).await.ok()?),
         })
     }

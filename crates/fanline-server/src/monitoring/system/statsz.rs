@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanline_engine::gateway::GatewayStatus;
 use fanline_engine::jetstream::{Overview, OverviewWanted};
-use fanline_engine::route::RouteStatus;
+use fanline_engine::route::{RouteDetail, RouteStatus};
 use serde_json::{Value, json};
 
 use super::super::answer::{Number, Refusal};
@@ -58,7 +58,7 @@ pub(super) async fn of_server(monitor: &Monitor, peers: usize) -> Result<Value, 
         "active_servers": peers + 1,
         "gomaxprocs": monitor.shared.shards.len(),
     });
-    let routes = collect::routes(&monitor.shared, false).await?;
+    let routes = collect::routes(&monitor.shared, RouteDetail::None).await?;
     let route = |route: &RouteStatus| {
         json!({
             "rid": route.rid,
