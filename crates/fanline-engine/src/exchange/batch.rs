@@ -4,15 +4,21 @@
 use std::any::Any;
 use std::ops::Range;
 
-use super::message::Message;
+use super::message::{Excluded, Message};
 use super::remote::{LinkSet, Remote};
 use crate::auth::AccountId;
 use crate::codec::nats::args::write_args;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
-/// Largest number of times that a message to a queue group is forwarded because the group's members on the
-/// receiving shard have just left.
-pub(crate) const HOPS_MAX: u8 = 4;
+/// Largest number of times that a message to a queue group is passed on, to another shard or another server, because
+/// the group's members have just left.
+pub(crate) const HOPS_MAX: u8 = 7;
+
+/// Bits of [`Crossing::hops`] with the number of times that the message was passed on. One more than the maximum fits.
+pub(crate) const HOPS: u8 = 0x0f;
+
+/// Bit of [`Crossing::hops`]: the message is for queue groups, and may be passed on to other servers of the cluster.
+pub(crate) const MAY_LEAVE: u8 = 0x10;
 
 /// Bit of [`Crossing::hops`]: the message is traced.
 pub(crate) const TRACED: u8 = 0x80;
@@ -152,34 +158,6 @@ struct NextRecord {
     header_bytes: usize,
 }
 
-/// A publisher that does not receive its own messages (`echo` is off).
-///
-/// A message for a queue group may come back to the publisher's shard. The publisher may have disconnected by
-/// then, and its index may belong to another session, which has another `cid`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Excluded {
-    pub(crate) session: u32,
-    pub(crate) cid: u64,
-}
-
-impl Excluded {
-    /// Length of an encoded publisher.
-    const BYTES: usize = size_of::<u32>() + size_of::<u64>();
-
-    fn write(self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.session.to_le_bytes());
-        bytes.extend_from_slice(&self.cid.to_le_bytes());
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (session, cid) = bytes.split_first_chunk()?;
-        Some(Excluded {
-            session: u32::from_le_bytes(*session),
-            cid: u64::from_le_bytes(cid.try_into().ok()?),
-        })
-    }
-}
-
 /// A message from another shard.
 pub(crate) struct Crossing<'a> {
     pub(crate) account: AccountId,
@@ -189,13 +167,15 @@ pub(crate) struct Crossing<'a> {
     pub(crate) plain: bool,
     /// Names of the queue groups that the message is for, each followed by a space. Names contain no spaces.
     pub(crate) groups: &'a [u8],
+    /// The properties of a message that few messages have, as bits.
     pub(crate) hops: u8,
     /// If `Some`, the message is only for these links to other servers. The receiving shard serves the links,
     /// and its clients do not receive the message.
     pub(crate) links: Option<LinkSet>,
     /// The publisher, if no group may select it.
     pub(crate) excluded: Option<Excluded>,
-    /// Cluster of the leaf node that the message comes from. Only links need it; otherwise it is empty.
+    /// Cluster of the leaf node that the message comes from. Only links need it, and a message for groups that may be
+    /// passed on to them; otherwise it is empty.
     pub(crate) cluster: &'a [u8],
 }
 

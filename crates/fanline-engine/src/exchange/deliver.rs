@@ -10,8 +10,8 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::{Batch, Crossing, Excluded, FROM_DEVICE, FROM_ROUTE, HOPS_MAX};
-use super::message::{Dispatch, Message, Origin, Via};
+use super::batch::{Batch, Crossing, FROM_DEVICE, FROM_ROUTE, HOPS, HOPS_MAX, MAY_LEAVE};
+use super::message::{Dispatch, Excluded, Message, Origin, Via};
 use super::outputs::Outputs;
 use super::remote::{LinkSet, MemberRank, Remote};
 use super::router::{
@@ -108,6 +108,10 @@ pub(crate) trait Kind: Sized {
 
     /// Returns whether the other server of a link understands the clusters of leaf nodes.
     fn takes_clusters(&self) -> bool;
+
+    /// Returns whether the other server of a link understands that a message was passed on, and then delivers it to
+    /// queue groups only.
+    fn takes_passed_on(&self) -> bool;
 
     /// Returns the account of a subscription with this sid, for a link that carries several accounts. Any other
     /// session has subscriptions in its own account only.
@@ -286,17 +290,19 @@ impl<'a, K: Kind> FanOut<'a, K> {
         None
     }
 
-    /// Delivers a message from another shard to one member on this shard of each of its groups. If a group has none,
-    /// adds the next receiver of the message to the targets. Returns whether there was any.
+    /// Delivers a message to one member on this shard of each of its groups. If a group has none, adds the next receiver
+    /// of the message to the targets, which receive it with `hops`. Returns whether there was any.
     fn deliver_to_groups(
         &mut self,
         route: &Route,
-        crossing: &Crossing<'_>,
+        message: &Message<'_>,
+        (groups, hops): (&[u8], u8),
         random: &mut FastRandom,
         targets: &mut RemoteTargets,
     ) -> bool {
-        let names = Names::new(crossing.groups);
-        let may_go_on = crossing.hops & !(FROM_DEVICE | FROM_ROUTE) < HOPS_MAX;
+        let names = Names::new(groups);
+        let may_go_on = hops & HOPS <= HOPS_MAX;
+        let (may_leave, has_cluster) = (hops & MAY_LEAVE != 0, !self.origin.cluster.is_empty());
         let mut is_taken = false;
         for (group, members) in route.groups() {
             let name = group.name.as_slice();
@@ -305,9 +311,9 @@ impl<'a, K: Kind> FanOut<'a, K> {
             }
             let (local, remote) = split_members(members);
             let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
-            match self.deliver_to_one(local, route, &crossing.message, ticket) {
+            match self.deliver_to_one(local, route, message, ticket) {
                 Picked::Nobody if may_go_on => {
-                    if let Some(next) = next_of_group(remote, crossing.cluster) {
+                    if let Some(next) = next_of_group(remote, may_leave, has_cluster) {
                         targets.add_group(next, name);
                         is_taken = true;
                     }
@@ -325,6 +331,23 @@ impl<'a, K: Kind> FanOut<'a, K> {
         match &mut self.trace {
             None => bits,
             Some(trace) => bits | targets.trace(self.account, trace),
+        }
+    }
+
+    /// Returns the initial bits of `hops` of a message for groups, which tell whether it may be passed on to another
+    /// server: a message of another server was passed on then. A message of a leaf node needs the name of its cluster,
+    /// so that it does not come back.
+    fn passing(&self) -> u8 {
+        let is_of_link = || {
+            let session = self.origin.session.map(|id| self.sessions.get(id as usize));
+            session
+                .flatten()
+                .is_some_and(|it| it.kind.links().is_some())
+        };
+        match self.origin.via {
+            Via::Route => MAY_LEAVE | 1,
+            Via::Own if !self.origin.cluster.is_empty() || !is_of_link() => MAY_LEAVE,
+            Via::Own | Via::Hub | Via::Import | Via::Gateway => 0,
         }
     }
 
@@ -422,7 +445,10 @@ impl<'a, K: Kind> FanOut<'a, K> {
                 Picked::Nobody => {}
             }
         }
-        let (hops, excluded) = (self.first_hop(targets), self.excluded());
+        let (mut hops, excluded) = (self.first_hop(targets), self.excluded());
+        if route.has_groups() {
+            hops |= self.passing();
+        }
         let from = (excluded, self.origin.cluster);
         let to = (self.account, self.subject);
         delivered | targets.post(outgoing, to, message, hops, from)
@@ -585,8 +611,8 @@ impl<K: Kind> Exchange<K> {
     }
 
     /// Delivers a message from another shard to plain subscriptions of this shard, and to one local member of
-    /// each of its groups. If a group's last local member has just left, forwards the message to another
-    /// shard with members. Returns whether the subject has destinations in other accounts.
+    /// each of its groups. If a group's last local member has just left, passes the message on to another
+    /// shard or another server with members. Returns whether the subject has destinations in other accounts.
     pub(crate) fn deliver_crossing(
         &mut self,
         crossing: &Crossing<'_>,
@@ -610,21 +636,19 @@ impl<K: Kind> Exchange<K> {
         if let Some(links) = links {
             self.targets.add_links(links, plain, groups);
             dispatch.origin.cluster = cluster;
+            dispatch.context.hops = hops & (HOPS | MAY_LEAVE);
+            dispatch.context.excluded = excluded;
             self.deliver_to_links(&mut dispatch);
             self.settle(dispatch.context.trace);
             return false;
         }
         dispatch.origin = excluded.map_or(Origin::ELSEWHERE, |it| self.origin_of(it));
-        let hops = hops & !(FROM_DEVICE | FROM_ROUTE);
         let Exchange {
             routers,
             subs,
             sessions,
             outputs,
             shared,
-            random,
-            outgoing,
-            targets,
             ..
         } = self;
         let route = routers.of(account).route_once(subject, memo);
@@ -638,25 +662,66 @@ impl<K: Kind> Exchange<K> {
         let mut bridge_targets = route.bridge_targets().iter();
         let is_answer = plain && bridge_targets.any(|target| target.kind == BridgeKind::Replies);
         if !groups.is_empty() {
-            let is_taken = fan_out.deliver_to_groups(route, crossing, random, targets);
-            if !is_taken {
-                K::redeliver_missed(fan_out.shared, account, subject, message);
-            }
-            let hops = fan_out.first_hop(targets) | (hops + 1);
-            let from = (excluded, cluster);
-            targets.post(outgoing, (account, subject), message, hops, from);
-            if targets.has_links() {
-                dispatch.origin.cluster = cluster;
-                self.deliver_to_links(&mut dispatch);
+            dispatch.origin.cluster = cluster;
+            dispatch.context.hops = next_hop(hops);
+            dispatch.context.excluded = excluded;
+            if !self.deliver_to_members(&mut dispatch, *memo, groups) {
+                K::redeliver_missed(&mut self.shared, account, subject, message);
             }
         }
         self.settle_if_needed(dispatch.context.trace);
         is_answer
     }
 
+    /// Delivers a message that another server has passed on: to one member of each of its groups.
+    #[cold]
+    pub(crate) fn deliver_passed_on(&mut self, dispatch: &mut Dispatch<'_>) -> bool {
+        let mut memo = RouteMemo::default();
+        let router = self.routers.of(dispatch.account);
+        router.route_once(dispatch.subject, &mut memo);
+        let groups = dispatch.origin.groups.unwrap_or_default();
+        let is_taken = self.deliver_to_members(dispatch, memo, groups);
+        self.settle_if_needed(dispatch.context.trace.as_deref_mut());
+        is_taken
+    }
+
+    /// Delivers a message to one local member of each of its groups. If a group has none, passes the message on. Returns
+    /// whether there was any receiver.
+    pub(super) fn deliver_to_members(
+        &mut self,
+        dispatch: &mut Dispatch<'_>,
+        memo: RouteMemo,
+        groups: &[u8],
+    ) -> bool {
+        let Exchange {
+            routers,
+            subs,
+            sessions,
+            outputs,
+            shared,
+            random,
+            outgoing,
+            targets,
+            ..
+        } = self;
+        let (account, subject, message) = (dispatch.account, dispatch.subject, dispatch.message);
+        let (hops, excluded) = (dispatch.context.hops, dispatch.context.excluded);
+        let cluster = dispatch.origin.cluster;
+        let route = routers[account].route_of(memo);
+        let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, dispatch);
+        let is_taken = fan_out.deliver_to_groups(route, message, (groups, hops), random, targets);
+        let onward = fan_out.first_hop(targets) | hops;
+        let from = (excluded, cluster);
+        targets.post(outgoing, (account, subject), message, onward, from);
+        if targets.has_links() {
+            self.deliver_to_links(dispatch);
+        }
+        is_taken
+    }
+
     /// Returns the origin of a message from another shard that its publisher may not receive.
     #[cold]
-    fn origin_of(&self, excluded: Excluded) -> Origin<'static> {
+    pub(super) fn origin_of(&self, excluded: Excluded) -> Origin<'static> {
         let Excluded { session, cid } = excluded;
         let found = self.sessions.get(session as usize);
         match found.is_some_and(|publisher| publisher.cid == cid) {
@@ -723,23 +788,24 @@ fn origin_bits(is_from_device: bool, via: Via, subject: &[u8]) -> u8 {
     }
 }
 
-/// Returns where a message from another shard goes on for a group without a member on this shard: to a shard. A link
-/// never receives the message here, because the message may have come from that link. An exception is a message of a
-/// leaf node's cluster that no route may receive: it goes to other leaf nodes.
-fn next_of_group(members: &[Member], cluster: &[u8]) -> Option<Remote> {
-    let is_leaf = |member: &&Member| member.rank() == MemberRank::Leaf;
-    let next = match members.first() {
-        Some(Member::Remote {
-            remote: remote @ Remote::Shard(_),
-            ..
-        }) => return Some(*remote),
-        Some(_) if !cluster.is_empty() => members.iter().find(is_leaf)?,
-        _ => return None,
-    };
-    match next {
-        Member::Remote { remote, .. } => Some(*remote),
+/// Returns the bits of [`Crossing::hops`] with which a message is passed on that came with `hops`.
+pub(crate) fn next_hop(hops: u8) -> u8 {
+    (hops & MAY_LEAVE) | ((hops & HOPS) + 1).min(HOPS)
+}
+
+/// Returns where a message for a group without a member on this shard is passed on to: another shard, or another server
+/// if it may leave this one. A leaf node never receives it, because it may have come from there. An exception is a
+/// message of a leaf node's cluster, which its own leaf nodes do not receive: it goes to other ones.
+fn next_of_group(members: &[Member], may_leave: bool, has_cluster: bool) -> Option<Remote> {
+    members.iter().find_map(|member| match *member {
+        Member::Remote { remote, .. } => match member.rank() {
+            MemberRank::Shard | MemberRank::Server => Some(remote),
+            MemberRank::Cluster => may_leave.then_some(remote),
+            MemberRank::Leaf => has_cluster.then_some(remote),
+            MemberRank::Beyond => None,
+        },
         Member::Local(_) => None,
-    }
+    })
 }
 
 /// Splits members into local members, which come first, and members on remotes.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::{Crossing, Notification};
-use super::deliver::{Kind, RunMessage};
-use super::message::{Dispatch, Message, Via};
+use super::batch::{HOPS, Notification};
+use super::deliver::{Kind, RunMessage, next_hop};
+use super::message::{Context, Dispatch, Excluded, Message, Origin, Via};
 use super::remote::{LinkHead, LinkSet, Remote, RemoteSet};
 use super::router::{Member, RouteMemo, Routers, SubId, Subscription, Subscriptions};
 use super::run::Intake;
@@ -18,6 +18,7 @@ use super::session::{Session, SessionId};
 use super::tracing::Onward;
 use crate::auth::AccountId;
 use crate::codec::gateway::ReplyMark;
+use crate::codec::route;
 use crate::headers::Block;
 use crate::random::FastRandom;
 use crate::trace::HOP;
@@ -134,44 +135,85 @@ impl<K: Kind> Exchange<K> {
     #[inline(never)]
     pub(super) fn deliver_to_links(&mut self, dispatch: &mut Dispatch<'_>) -> bool {
         let mut delivered = false;
+        let mut missed = Vec::new();
         while let Some((set, is_plain, groups)) = self.targets.take_links() {
             // An account that was removed has no name for the other server.
             if self.access.account(dispatch.account).is_none() {
                 continue;
             }
             K::announce_interest(self, set);
-            let missed = self.pick_links(set, dispatch, is_plain, &groups);
-            delivered |= self.queue_for_links(set, dispatch);
-            if !missed.is_empty() {
-                self.deliver_missed(dispatch, &missed);
+            // If the plain subscriptions of links receive the message now, it was not passed on.
+            let passed_on = match is_plain {
+                true => 0,
+                false => dispatch.context.hops & HOPS,
+            };
+            missed.extend(self.pick_links(set, dispatch, is_plain, (&groups, passed_on)));
+            if passed_on > 0 {
+                self.mark_passed_on(set, passed_on);
             }
+            delivered |= self.queue_for_links(set, dispatch);
+        }
+        if !missed.is_empty() {
+            delivered |= self.deliver_missed(dispatch, &missed);
         }
         delivered
     }
 
-    /// Delivers a message to groups whose members behind the chosen routes may not receive it, because they are leaf
-    /// nodes of the cluster that it comes from. Members on this server or at other leaf nodes receive it.
+    /// Delivers a message to groups whose members behind the chosen routes have just left, or may not receive it, such
+    /// as leaf nodes of the cluster that it comes from. Members on this server, at other leaf nodes, or at other servers
+    /// receive it. Returns whether there were any.
     #[cold]
-    fn deliver_missed(&mut self, dispatch: &mut Dispatch<'_>, groups: &[u8]) {
-        let message = dispatch.message;
-        let crossing = Crossing {
-            groups,
-            plain: false,
-            cluster: dispatch.origin.cluster,
-            ..Crossing::plain(dispatch.account, dispatch.subject, message, 0)
+    fn deliver_missed(&mut self, dispatch: &Dispatch<'_>, groups: &[u8]) -> bool {
+        let Dispatch {
+            account,
+            subject,
+            message,
+            origin,
+            ref context,
+        } = *dispatch;
+        if ReplyMark::split(message.reply()).is_some() {
+            // A message of another cluster in the form for routes, which clients do not understand.
+            return false;
+        }
+        let publisher = origin.session.filter(|_| !origin.echo);
+        let publisher = publisher.and_then(|session| {
+            let publisher = self.sessions.get(session as usize)?;
+            let cid = publisher.cid;
+            (publisher.kind.links().is_none()).then_some(Excluded { session, cid })
+        });
+        let excluded = context.excluded.or(publisher);
+        let mut missed = Dispatch {
+            origin: Origin {
+                cluster: origin.cluster,
+                ..excluded.map_or(Origin::ELSEWHERE, |it| self.origin_of(it))
+            },
+            context: Context {
+                is_from_device: context.is_from_device,
+                hops: next_hop(context.hops),
+                excluded,
+                ..Context::default()
+            },
+            ..Dispatch::own(account, subject, message)
         };
-        self.deliver_crossing(&crossing, None, &mut RouteMemo::default());
+        let mut memo = RouteMemo::default();
+        self.routers.of(account).route_once(subject, &mut memo);
+        let is_taken = self.deliver_to_members(&mut missed, memo, groups);
+        if !is_taken {
+            K::redeliver_missed(&mut self.shared, account, subject, message);
+        }
+        self.settle_if_needed(None);
+        is_taken
     }
 
     /// Selects the links that receive a message: each link with plain subscriptions, and for each group one
-    /// link that has a member. Returns the names of the groups of which no member may receive it, because all are leaf
-    /// nodes of the cluster that it comes from, each followed by a space.
+    /// link that has a member. Returns the names of the groups of which no route may receive it, each followed by a
+    /// space: their members have just left, or all are leaf nodes of the cluster that it comes from.
     fn pick_links(
         &mut self,
         set: LinkSet,
         dispatch: &Dispatch<'_>,
         is_plain: bool,
-        groups: &[u8],
+        (groups, passed_on): (&[u8], u8),
     ) -> Vec<u8> {
         let Exchange {
             subs,
@@ -208,26 +250,48 @@ impl<K: Kind> Exchange<K> {
             }
         }
         let names = || groups.split(|b| *b == b' ').filter(|name| !name.is_empty());
+        let is_route = matches!(set, LinkSet::Routes(_));
+        let mut found = 0;
         for (group, members) in route.groups() {
             let name = group.name.as_slice();
             if groups.is_empty() || !names().any(|wanted| wanted == name) {
                 continue;
             }
-            let chosen = choose_member((sessions, subs), members, (set, dispatch), name, random);
+            found += 1;
+            let to = (set, dispatch, (passed_on > 0).then_some(&*route.plain));
+            let chosen = choose_member((sessions, subs), members, to, name, random);
             let picked = match chosen {
                 Some(session) => {
                     let at = links.pick(session);
                     &mut links.picked[at].groups
                 }
-                None if cluster.is_empty() || !matches!(set, LinkSet::Routes(_)) => continue,
+                None if !is_route => continue,
                 None => &mut missed,
             };
             picked.extend_from_slice(name);
             picked.push(b' ');
         }
+        if is_route && found < names().count() {
+            let is_here = |name: &[u8]| route.groups().any(|(it, _)| it.name.as_slice() == name);
+            for name in names().filter(|name| !is_here(name)) {
+                missed.extend_from_slice(name);
+                missed.push(b' ');
+            }
+        }
         links.memos[account.index()] = memo;
         links.routers = routers;
         missed
+    }
+
+    /// Lets the selected links show how often a message was passed on, if the other servers understand it.
+    #[cold]
+    fn mark_passed_on(&mut self, set: LinkSet, times: u8) {
+        for one in &mut self.links[set].picked {
+            let kind = &self.sessions[one.session as usize].kind;
+            if !one.groups.is_empty() && kind.takes_passed_on() {
+                one.groups = route::passed_on(&one.groups, times);
+            }
+        }
     }
 
     /// Queues a message for the selected links. Returns whether there were any.
@@ -563,11 +627,12 @@ fn is_elsewhere<K: Kind>(sessions: &Slab<Session<K>>, sub: &Subscription, cluste
     cluster.is_empty() || kind.cluster_of(sub.sid()) != cluster
 }
 
-/// Selects the link that receives a message for the group `name` with these members; `None` if no link may.
+/// Selects the link that receives a message for the group `name` with these members; `None` if no link may. `received`
+/// are the plain subscriptions of all links that match its subject, if the message was passed on.
 fn choose_member<K: Kind>(
     (sessions, subs): (&Slab<Session<K>>, &Subscriptions),
     members: &[Member],
-    (set, dispatch): (LinkSet, &Dispatch<'_>),
+    (set, dispatch, received): (LinkSet, &Dispatch<'_>, Option<&[SubId]>),
     name: &[u8],
     random: &mut FastRandom,
 ) -> Option<u32> {
@@ -579,7 +644,15 @@ fn choose_member<K: Kind>(
     });
     let members = members.filter(is_elsewhere);
     let may_have = |sub: &&Subscription| reaches(sessions, sub.session(), origin.session, to, name);
-    let usual = members.clone().filter(may_have);
+    // Most servers would deliver a message that was passed on to their plain subscriptions again.
+    let takes_it = |sub: &&Subscription| {
+        let is_same = |id: &SubId| subs.get(*id).session() == sub.session();
+        received.is_none_or(|received| {
+            let kind = &sessions[sub.session() as usize].kind;
+            kind.takes_passed_on() || !received.iter().any(is_same)
+        })
+    };
+    let usual = members.clone().filter(may_have).filter(takes_it);
     if set == LinkSet::Gateways {
         return nearest(usual, sessions).map(Subscription::session);
     }

@@ -172,6 +172,34 @@ pub(crate) struct Origin<'a> {
     pub(crate) cluster: &'a [u8],
 }
 
+/// A publisher that does not receive its own messages (`echo` is off).
+///
+/// A message for a queue group may come back to the publisher's shard. The publisher may have disconnected by
+/// then, and its index may belong to another session, which has another `cid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Excluded {
+    pub(crate) session: u32,
+    pub(crate) cid: u64,
+}
+
+impl Excluded {
+    /// Length of an encoded publisher.
+    pub(super) const BYTES: usize = size_of::<u32>() + size_of::<u64>();
+
+    pub(super) fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.session.to_le_bytes());
+        bytes.extend_from_slice(&self.cid.to_le_bytes());
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let (session, cid) = bytes.split_first_chunk()?;
+        Some(Excluded {
+            session: u32::from_le_bytes(*session),
+            cid: u64::from_le_bytes(cid.try_into().ok()?),
+        })
+    }
+}
+
 /// The kind of a message's publisher, as far as it limits where the message may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Via {
@@ -259,6 +287,13 @@ pub(crate) struct Context<'m> {
     pub(crate) served: Option<&'m mut Vec<Vec<u8>>>,
     /// The trace that the message requests.
     pub(crate) trace: Option<&'m mut Traced>,
+    /// The bits of [`Crossing::hops`](super::batch::Crossing::hops) with which the message is passed on to another
+    /// shard or another server, if no member of a queue group is left here; 0 if it is not.
+    pub(crate) hops: u8,
+    /// Whether another server has passed the message on: only queue groups receive it.
+    pub(crate) is_passed_on: bool,
+    /// The publisher on another shard, if no group may select it.
+    pub(crate) excluded: Option<Excluded>,
 }
 
 impl<'m> Dispatch<'m> {

@@ -1,8 +1,8 @@
 //! Remotes that a message is posted to.
 
 use super::ShardConfig;
-use super::batch::{Batch, Crossing, Excluded, TRACED, Target};
-use super::message::Message;
+use super::batch::{Batch, Crossing, HOPS, MAY_LEAVE, TRACED, Target};
+use super::message::{Excluded, Message};
 use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
 use crate::auth::AccountId;
@@ -140,6 +140,7 @@ impl RemoteTargets {
         (excluded, cluster): (Option<Excluded>, &[u8]),
     ) -> bool {
         self.post_each(outgoing, |batch, target| {
+            let has_groups = !target.groups.is_empty();
             let marked = match target.links {
                 Some(LinkSet::Routes(_)) if !message.mark.is_empty() => {
                     [message.mark, message.args].concat()
@@ -152,11 +153,18 @@ impl RemoteTargets {
                 message: message.with_marked(&marked),
                 plain: target.plain,
                 groups: target.groups,
-                hops,
+                // Only a message for groups may be passed on, and come back.
+                hops: if has_groups {
+                    hops
+                } else {
+                    hops & !(HOPS | MAY_LEAVE)
+                },
                 links: target.links,
-                // Only a message for groups may come back.
-                excluded: excluded.filter(|_| !target.groups.is_empty()),
-                cluster: target.links.map_or(b"", |_| cluster),
+                excluded: excluded.filter(|_| has_groups),
+                cluster: match target.links.is_some() || has_groups {
+                    true => cluster,
+                    false => b"",
+                },
             });
         })
     }

@@ -4,7 +4,9 @@ use super::Broker;
 use crate::auth::AccountId;
 use crate::codec::gateway::ReplyMark;
 use crate::codec::nats::parse::Publish;
-use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::batch::{HOPS_MAX, MAY_LEAVE};
+use crate::exchange::deliver::next_hop;
+use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
 use crate::exchange::router::{RouteMemo, is_measured};
 use crate::exchange::run::Intake;
 use crate::exchange::session::SessionId;
@@ -32,6 +34,8 @@ pub(super) struct Arrival<'a> {
     pub(super) cluster: &'a [u8],
     /// The mark that the reply subject had.
     pub(super) mark: Option<ReplyMark>,
+    /// How often other servers have passed the message on, because members of its groups had left.
+    pub(super) passed_on: u8,
 }
 
 impl<'a> Arrival<'a> {
@@ -41,6 +45,7 @@ impl<'a> Arrival<'a> {
             groups,
             cluster: b"",
             mark: None,
+            passed_on: 0,
         }
     }
 }
@@ -117,6 +122,11 @@ impl Broker {
             },
             context: Context {
                 trace,
+                hops: match intake.origin.via {
+                    Via::Route => next_hop(arrival.passed_on.min(HOPS_MAX) | MAY_LEAVE),
+                    _ => 0,
+                },
+                is_passed_on: arrival.passed_on > 0,
                 ..Context::default()
             },
         };

@@ -222,6 +222,11 @@ impl exchange::Kind for Kind {
     }
 
     #[inline]
+    fn takes_passed_on(&self) -> bool {
+        self.route().is_some_and(|route| route.info.passed_on)
+    }
+
+    #[inline]
     fn account_of(&self, sid: &[u8]) -> Option<AccountId> {
         match self {
             Kind::Route(_) | Kind::Gateway(_) => account_of(sid),

@@ -152,7 +152,10 @@ impl AnySession<'_> {
             message: &message,
             ..dispatch
         };
-        let delivered = self.broker.dispatch(&mut dispatch, memo);
+        let delivered = match dispatch.context.is_passed_on {
+            true => self.broker.exchange.deliver_passed_on(&mut dispatch),
+            false => self.broker.dispatch(&mut dispatch, memo),
+        };
         self.broker.exchange.scratch = scratch;
         delivered
     }

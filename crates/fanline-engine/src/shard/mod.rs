@@ -19,6 +19,8 @@ mod reload;
 #[cfg(test)]
 mod route_change_tests;
 #[cfg(test)]
+mod route_group_tests;
+#[cfg(test)]
 mod route_import_tests;
 #[cfg(test)]
 mod route_origin_tests;

@@ -48,6 +48,9 @@ pub struct RouteInfo {
     pub lnoc: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub lnocu: bool,
+    /// Whether the sender understands messages that were passed on. Only Fanline sends it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub passed_on: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub compression: String,
     /// Number of pooled connections; 0 means that the peer has no pool.

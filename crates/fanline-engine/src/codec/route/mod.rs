@@ -13,7 +13,8 @@ mod write;
 pub use connect::RouteConnect;
 pub use error::RouteError;
 pub use info::{Carries, GossipMode, RouteInfo};
-pub use write::{write_head, write_interest, write_leaf_head, write_start};
+pub use parse::split_passed_on;
+pub use write::{passed_on, write_head, write_interest, write_leaf_head, write_start};
 
 /// Largest length in bytes of a line, without a payload. If a line is longer, the peer receives `maximum
 /// control line exceeded` and is disconnected.

@@ -162,6 +162,21 @@ fn usual_message(input: &[u8], is_dedicated: bool) -> Option<(RouteMessage<'_>, 
     Some((message, taken))
 }
 
+/// Splits the groups of a message into their names, and how often the message was passed on from group to group; see
+/// [`passed_on`](super::passed_on). Only one member of each group receives a message that was passed on.
+pub fn split_passed_on(groups: &[u8]) -> (&[u8], u8) {
+    let (first_name, _) = first(groups);
+    let (mut names, mut times) = (groups, 0_u8);
+    loop {
+        let (before, name) = last(names);
+        let before = before.trim_ascii_end();
+        if before.is_empty() || name != first_name {
+            return (names, times);
+        }
+        (names, times) = (before, times.saturating_add(1));
+    }
+}
+
 fn plain_verb<'a>(name: &[u8], args: &'a [u8], is_dedicated: bool) -> Option<RouteVerb<'a>> {
     Some(match name {
         b"rs+" => RouteVerb::Subscribe(interest(args, false, is_dedicated, true)?),

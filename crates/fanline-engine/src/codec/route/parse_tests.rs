@@ -346,3 +346,23 @@ proptest! {
         prop_assert_eq!(parsed, RouteParsed::Verb(verb, line.len()));
     }
 }
+
+#[test]
+fn messages_that_were_passed_on_repeat_their_first_group() {
+    for (groups, times, expected) in [
+        ("q ", 0, "q "),
+        ("q ", 1, "q q "),
+        ("q ", 3, "q q q q "),
+        ("q1 q2 ", 2, "q1 q2 q1 q1 "),
+        ("q q1 ", 1, "q q1 q "),
+    ] {
+        let written = super::super::passed_on(groups.as_bytes(), times);
+        assert_eq!(String::from_utf8_lossy(&written), expected);
+        let split = split_passed_on(written.trim_ascii());
+        assert_eq!(split, (groups.trim_end().as_bytes(), times));
+    }
+    assert_eq!(split_passed_on(b""), (&b""[..], 0));
+    assert_eq!(split_passed_on(b"q1 q2"), (&b"q1 q2"[..], 0));
+    let many = "q ".repeat(1000);
+    assert_eq!(split_passed_on(many.trim_ascii_end().as_bytes()).0, b"q");
+}

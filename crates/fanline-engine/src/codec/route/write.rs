@@ -64,6 +64,14 @@ pub fn write_head(
     write_head_end(out, reply, groups, header_bytes, total);
 }
 
+/// Returns the groups of a message that was passed on, for its line: the first name is repeated at the end as often as the
+/// message was passed on. Each name is followed by a space.
+pub fn passed_on(groups: &[u8], times: u8) -> Vec<u8> {
+    let name_bytes = groups.iter().position(|b| *b == b' ');
+    let first = &groups[..name_bytes.map_or(groups.len(), |at| at + 1)];
+    [groups, &first.repeat(times.into())].concat()
+}
+
 fn write_unless_empty(out: &mut Vec<u8>, argument: &[u8]) {
     if !argument.is_empty() {
         out.extend_from_slice(argument);

@@ -61,6 +61,7 @@ impl Broker {
             route_pool_size: i64::from(settings.pool_size),
             lnoc: true,
             lnocu: true,
+            passed_on: true,
             import: rights.clone().map(|[import, _]| import.into()),
             export: rights.map(|[_, export]| export.into()),
             ..RouteInfo::default()

@@ -12,6 +12,7 @@ use super::state::Phase;
 use crate::codec::gateway::has_mark;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::route::parse::{RouteMessage, RouteParsed, RouteVerb, parse_route};
+use crate::codec::route::split_passed_on;
 use crate::exchange::message::Via;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::router::{RouteMemo, is_measured};
@@ -172,8 +173,13 @@ impl RouteSession<'_> {
             return;
         }
         let account = intake.account;
+        let (groups, passed_on) = match self.state().info.passed_on {
+            true => split_passed_on(groups),
+            false => (*groups, 0),
+        };
         let mut arrival = Arrival {
             cluster: origin,
+            passed_on,
             ..Arrival::new(publish, Some(groups))
         };
         if is_marked {
