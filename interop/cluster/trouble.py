@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 from harness.checks import check, equal, until
 from harness.client import settle
@@ -112,6 +113,26 @@ def peer_restarts(kinds: str):
     return case
 
 
+def restarts_in_a_chain(kinds: str):
+    """Each node knows the previous one only. The last one is killed and starts again, while the first one still dials the
+    address of the dead one, or has just given up."""
+
+    def case(stage: Stage):
+        nodes = made(stage, kinds)
+        for number, node in enumerate(nodes):
+            node.write(block(node, nodes[max(number - 1, 0) : number]))
+            node.start()
+        until_meshed(nodes)
+        for seconds in (0.3, 0.0, 0.8, 1.2):
+            nodes[-1].server.signal(signal.SIGKILL)
+            nodes[-1].server.wait()
+            time.sleep(seconds)
+            nodes[-1].start()
+            until_meshed(nodes)
+
+    return case
+
+
 def wrong_password(kinds: str):
     def case(stage: Stage):
         first, second = nodes = made(stage, kinds)
@@ -170,6 +191,8 @@ CASES = {
     "a node restarts": peer_restarts("ttt"),
     "a nats-server restarts": peer_restarts("ttr"),
     "a node among nats-servers restarts": peer_restarts("rrt"),
+    "a node restarts in a chain": restarts_in_a_chain("ttt"),
+    "a node restarts in a chain with a nats-server": restarts_in_a_chain("trt"),
     "a nats-server has a wrong password": wrong_password("tr"),
     "a wrong password for a nats-server": wrong_password("rt"),
     "a wrong certificate": wrong_certificate("tt"),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::ClientUrls;
-use fanline_engine::route::{Carries, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
+use fanline_engine::route::{Carries, GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -50,8 +50,9 @@ struct Mesh {
     peers: RefCell<BTreeMap<String, Peer>>,
     /// Notified when a route has ended.
     left: Notify,
-    /// Addresses learned by gossip that have a task, with what is dialed there.
-    implicit: RefCell<HashSet<(String, Carries)>>,
+    /// Addresses learned by gossip that have a task, with what is dialed there; and what gossip has announced there
+    /// since the task began.
+    implicit: RefCell<HashMap<(String, Carries), Option<Discovery>>>,
     /// The addresses that are dialed, by the number of the dialing task.
     dialed: RefCell<HashMap<u64, Dialed>>,
     /// The routes other than the first one that have a task, by the number of the task of the first one.
@@ -66,6 +67,12 @@ struct Peer {
     /// Whether it accepts no more clients.
     is_leaving: bool,
     routes: HashSet<Carries>,
+}
+
+/// A server that gossip has announced.
+struct Discovery {
+    id: String,
+    gossip_mode: GossipMode,
 }
 
 /// An address that is dialed.
@@ -194,11 +201,13 @@ impl Dialing {
                 gossip_mode,
                 carries,
             } => {
-                let Some(address) = mesh.implicit_address(&id, &url, &carries) else {
+                let found = Discovery { id, gossip_mode };
+                let Some((address, gossip_mode)) = mesh.begin_implicit(found, &url, &carries)
+                else {
                     return;
                 };
                 self.next_id += 1;
-                let dial = RouteDial {
+                let mut dial = RouteDial {
                     id: self.next_id,
                     user: address.user.clone(),
                     password: address.password.clone(),
@@ -206,10 +215,15 @@ impl Dialing {
                     gossip_mode,
                     carries: carries.clone(),
                 };
-                let mesh = Rc::clone(mesh);
+                let (mesh, place) = (Rc::clone(mesh), (url, carries));
                 self.tasks.spawn_local(async move {
-                    mesh.dial_discovered(&dial, &address).await;
-                    mesh.implicit.borrow_mut().remove(&(url, carries));
+                    loop {
+                        mesh.dial_discovered(&dial, &address).await;
+                        match mesh.end_implicit(&place) {
+                            Some(gossip_mode) => dial.gossip_mode = gossip_mode,
+                            None => break,
+                        }
+                    }
                 });
             }
         }
@@ -357,34 +371,62 @@ impl Mesh {
             .send_to_all(|| Command::SetConnectUrls(Arc::clone(&urls)));
     }
 
-    /// Returns the address of a server that a peer has announced, unless it has this route or a task dials it.
-    /// Marks it as dialed.
-    fn implicit_address(&self, id: &str, url: &str, carries: &Carries) -> Option<RouteAddress> {
+    /// Returns the address of a server that a peer has announced, and the mode of its gossip, unless it has this route or
+    /// a task dials it. Marks it as dialed.
+    fn begin_implicit(
+        &self,
+        found: Discovery,
+        url: &str,
+        carries: &Carries,
+    ) -> Option<(RouteAddress, GossipMode)> {
         let announced = RouteAddress::parse(url).ok()?;
         let is_configured = |known: &RouteAddress| known.is_same_place(&announced);
-        let (first, route) = (Carries::default(), (url.to_owned(), carries.clone()));
-        let is_slot = |carries: &Carries| matches!(carries, Carries::Slot(_));
-        let has_route = |peer: &Peer| match is_slot(carries) {
-            // Of a peer whose dedicated route came first, the pool is still missing.
-            true => peer.routes.iter().any(is_slot),
-            false => peer.routes.contains(carries),
-        };
-        let mut implicit = self.implicit.borrow_mut();
-        if self.peers.borrow().get(id).is_some_and(has_route)
-            || self.configured.borrow().iter().any(is_configured)
-            || implicit.len() >= IMPLICIT_MAX
-            // The task of the first route has others for the further ones.
-            || implicit.contains(&(url.to_owned(), first))
-            || !implicit.insert(route)
+        if self.has_route(&found.id, carries) || self.configured.borrow().iter().any(is_configured)
         {
             return None;
         }
+        let mut implicit = self.implicit.borrow_mut();
+        let (first, route) = (Carries::default(), (url.to_owned(), carries.clone()));
+        if let Some(later) = implicit.get_mut(&route) {
+            // The task may be about to end, because it has dialed the server that was there before.
+            *later = Some(found);
+            return None;
+        }
+        // The task of the first route has others for the further ones.
+        if implicit.contains_key(&(url.to_owned(), first)) || implicit.len() >= IMPLICIT_MAX {
+            return None;
+        }
+        implicit.insert(route, None);
         // Servers of one cluster have the same credentials.
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Some(RouteAddress {
+        let address = RouteAddress {
             user: text(&self.cluster.borrow().user),
             password: text(&self.cluster.borrow().password),
             ..announced
+        };
+        Some((address, found.gossip_mode))
+    }
+
+    /// Handles that a task does not dial an address any more. Returns the mode of the gossip about another server there,
+    /// which the task has to dial.
+    fn end_implicit(&self, place: &(String, Carries)) -> Option<GossipMode> {
+        let mut implicit = self.implicit.borrow_mut();
+        let later = implicit.get_mut(place)?.take();
+        let missing = later.filter(|found| !self.has_route(&found.id, &place.1));
+        if missing.is_none() {
+            implicit.remove(place);
+        }
+        missing.map(|found| found.gossip_mode)
+    }
+
+    /// Returns whether there is a registered route to a peer that carries this.
+    fn has_route(&self, id: &str, carries: &Carries) -> bool {
+        let is_slot = |carries: &Carries| matches!(carries, Carries::Slot(_));
+        let peers = self.peers.borrow();
+        peers.get(id).is_some_and(|peer| match is_slot(carries) {
+            // Of a peer whose dedicated route came first, the pool is still missing.
+            true => peer.routes.iter().any(is_slot),
+            false => peer.routes.contains(carries),
         })
     }
 
@@ -426,11 +468,16 @@ impl Mesh {
         }
     }
 
-    /// Dials an address learned by gossip until it does not answer any more.
+    /// Dials an address learned by gossip until it does not answer any more. Only the first attempt follows the mode of
+    /// the gossip, whose sender has introduced the server to others. Later, this server may be the only one that connects
+    /// two parts of the cluster.
     async fn dial_discovered(&self, dial: &RouteDial, address: &RouteAddress) {
         let mut failures = 0;
+        let mut dial = dial.clone();
         while failures <= u64::from(self.cluster.borrow().connect_retries) {
-            match self.dial_first(address, dial).await {
+            let ended = self.dial_first(address, &dial).await;
+            dial.gossip_mode = GossipMode::Override;
+            match ended {
                 Ok(ended) if ended.was_ready => failures = 0,
                 Ok(ended) if ended.outcome != RouteOutcome::Ended => return,
                 Ok(_) => failures += 1,

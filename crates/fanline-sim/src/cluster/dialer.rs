@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fanline_engine::route::{Carries, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
+use fanline_engine::route::{Carries, GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
 
 use crate::server::ConnectionKey;
 
@@ -35,6 +35,8 @@ struct Task {
     dial: RouteDial,
     state: State,
     failures: u64,
+    /// What gossip has announced at the same address since the task began: the id of the server, and the mode.
+    later: Option<(String, GossipMode)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,8 @@ enum State {
     Connected(ConnectionKey),
     /// The peer with this id has the route already.
     Superseded(String),
+    /// The last attempt has failed. The task ends after the usual delay.
+    EndingAt(Duration),
     Over,
 }
 
@@ -93,6 +97,7 @@ impl Dialer {
             dial: RouteDial { id: number, ..dial },
             state: State::WaitingUntil(now),
             failures: 0,
+            later: None,
         });
     }
 
@@ -121,7 +126,9 @@ impl Dialer {
                 carries,
             } => {
                 let place = place_of(&url);
-                if self.may_dial(&id, place, &carries) {
+                if self.may_dial(&id, place, &carries)
+                    && !self.is_dialed(&id, place, gossip_mode, &carries)
+                {
                     let dial = RouteDial {
                         gossip_mode,
                         carries,
@@ -188,31 +195,36 @@ impl Dialer {
                 },
                 state: State::WaitingUntil(now),
                 failures: 0,
+                later: None,
             });
         }
     }
 
     /// Returns whether a route that gossip has announced is to be dialed.
     fn may_dial(&self, id: &str, place: usize, carries: &Carries) -> bool {
-        let is_slot = |carries: &Carries| matches!(carries, Carries::Slot(_));
-        let has_route = self
-            .peers
-            .get(id)
-            .is_some_and(|routes| match is_slot(carries) {
-                true => routes.iter().any(is_slot),
-                false => routes.contains(carries),
-            });
-        let is_dialed = |task: &Task| {
-            let own = &task.dial.carries;
-            task.kind == Kind::Discovered
-                && task.place == place
-                && (own == carries || *own == Carries::default())
-        };
-        !has_route && !self.configured.contains(&place) && !self.tasks.iter().any(is_dialed)
+        !has_route(&self.peers, id, carries) && !self.configured.contains(&place)
+    }
+
+    /// Returns whether a task dials a route that gossip has announced. A task that has perhaps dialed the server that was
+    /// there before takes note of the new one.
+    fn is_dialed(&mut self, id: &str, place: usize, mode: GossipMode, carries: &Carries) -> bool {
+        let of_place = |task: &&mut Task| task.kind == Kind::Discovered && task.place == place;
+        let mut tasks = self.tasks.iter_mut().filter(of_place);
+        if let Some(task) = tasks.find(|task| task.dial.carries == *carries) {
+            task.later = Some((id.to_owned(), mode));
+            return true;
+        }
+        let mut tasks = self.tasks.iter_mut().filter(of_place);
+        tasks.any(|task| task.dial.carries == Carries::default())
     }
 
     /// Returns the next connection to open.
     pub(super) fn next_attempt(&mut self, now: Duration) -> Option<Attempt> {
+        for at in 0..self.tasks.len() {
+            if matches!(self.tasks[at].state, State::EndingAt(due) if due <= now) {
+                self.end_task(at, now);
+            }
+        }
         let dialed = &mut self.dialed;
         self.tasks.retain(|task| match task.state {
             State::WaitingUntil(at) if at <= now && task.kind == Kind::Further => {
@@ -283,12 +295,40 @@ impl Dialer {
             (Kind::Discovered, outcome) if *outcome != RouteOutcome::Ended && !ended.was_ready => {
                 State::Over
             }
-            (Kind::Discovered, _) if task.failures > self.retries => State::Over,
+            (Kind::Discovered, _) if task.failures > self.retries => State::EndingAt(next),
             (Kind::Configured | Kind::Further, RouteOutcome::Duplicate(peer)) => {
                 State::Superseded(peer.clone())
             }
             _ => State::WaitingUntil(next),
         };
+        if task.kind == Kind::Discovered {
+            task.dial.gossip_mode = GossipMode::Override;
+        }
+        if task.state == State::Over {
+            self.end_task(at, next);
+        }
         self.wake_superseded(next);
     }
+
+    /// Ends a task, unless gossip has announced another server at the same address, which it has to dial then.
+    fn end_task(&mut self, at: usize, next: Duration) {
+        let task = &mut self.tasks[at];
+        task.state = State::Over;
+        if let Some((id, gossip_mode)) = task.later.take()
+            && !has_route(&self.peers, &id, &task.dial.carries)
+        {
+            (task.state, task.failures) = (State::WaitingUntil(next), 0);
+            task.dial.gossip_mode = gossip_mode;
+        }
+    }
+}
+
+/// Returns whether there is a registered route to a peer that carries this. Of a peer with a dedicated route alone, the
+/// pool is missing.
+fn has_route(peers: &BTreeMap<String, Vec<Carries>>, id: &str, carries: &Carries) -> bool {
+    let is_slot = |carries: &Carries| matches!(carries, Carries::Slot(_));
+    peers.get(id).is_some_and(|routes| match is_slot(carries) {
+        true => routes.iter().any(is_slot),
+        false => routes.contains(carries),
+    })
 }

@@ -18,16 +18,14 @@ const SYSTEM: &str = "$SYS";
 /// The most servers of a cluster.
 pub(super) const NODES_MAX: usize = 4;
 
-/// Failures after which a server gives up an address that it has learned by gossip.
-const RETRIES: u64 = 1000;
+/// Failures after which a server gives up an address that it has learned by gossip. The default of servers is none.
+const RETRIES: [u64; 2] = [0, 1000];
 
 /// What a seed chooses for a cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     /// The settings of each server.
     pub(super) nodes: Vec<NodeSetup>,
-    /// Whether servers learn of others by gossip.
-    pub(super) uses_gossip: bool,
 }
 
 /// The servers whose addresses are in the configuration of one.
@@ -65,6 +63,7 @@ impl Setup {
         if dice.one_in(2) {
             dedicated.push("P".into());
         }
+        let retries = RETRIES[dice.below(RETRIES.len())];
         let way = [Way::All, Way::First, Way::Previous][dice.below(3)];
         let nodes = (0..count).map(|node| {
             let shards = 1 + dice.below(3);
@@ -78,12 +77,11 @@ impl Setup {
                 },
                 dedicated: dedicated.clone(),
                 configured: configured(way, node, count),
-                retries: RETRIES,
+                retries,
             }
         });
         Setup {
             nodes: nodes.collect(),
-            uses_gossip: way != Way::All && count > 2,
         }
     }
 
