@@ -55,19 +55,16 @@
 //! | `Durability`: nothing acknowledged is lost | each acknowledgement and delivery, and the content of each stream at quiet moments and after each restart (`StreamModel::check`) |
 //! | `Unsubscribed`: no delivery after unsubscribing | each delivery (`CoreModel::deliver`, `ClusterModel::deliver`) |
 //! | `Isolation` of accounts | each delivery of NATS and MQTT clients |
-//! | `Queue`: one member receives | each delivery, and each quiet moment |
+//! | `Queue`: one member receives, also if others leave meanwhile | each delivery, and each quiet moment. A message to a member that disconnects may be lost |
 //! | `Memory` is bounded | each step: pending output of a connection (`check_memory`). Quiet moments: no pending output, a session for each client. The end: no session and no subscription. Allocated memory is not measured |
 //! | `Correctness`: no panic, no error | each output of the server, and each problem that the service would log |
 //! | `Liveness`: everything is answered | quiet moments: each PING and each request has its answer; the end: consumers have delivered everything (`StreamModel::check_delivered`) |
 //! | `Interest` of peers is known exactly, and that of a lost peer not at all | quiet moments: the lines that have arrived on routes, with weights, and the interest that a server knows of each peer are those of its clients (`check_interest`). The end of the last route to a peer: no shard has interest that only the peer had (`check_lost`). The order of lines: none repeats or withdraws what was not announced |
-//! | `Hops`: one hop, once, without loss | each message that crosses a route (`ClusterModel::cross`). Quiet moments: a message to interest that all servers knew has arrived, unless a route between both servers was cut or one of them ended (`ClusterModel::check_quiet`). At each quiet moment, each server also publishes to each subject in each account |
+//! | `Hops`: one hop, once, without loss; further ones only to queue groups whose members have left | each message that crosses a route (`ClusterModel::cross`). Quiet moments: a message to interest that all servers knew has arrived, unless a route between both servers was cut or one of them ended (`ClusterModel::check_quiet`). At each quiet moment, each server also publishes to each subject in each account |
 //! | `Mqtt`: at least once, exactly once | each delivery, and each quiet moment (`MqttModel`, `RetainedModel`) |
 //!
 //! In a cluster, `Visibility`, `Order`, `Isolation`, and `Queue` are checked in the same way (`ClusterModel`), over all
-//! servers. `Liveness` also means that all servers have all routes to each other in the end. Three weaknesses are
-//! tolerated, which the model and `Cluster::has_gap` describe: a message that is passed on because a group's last
-//! member has left reaches plain subscriptions again, it may be lost, and gossip may miss servers that start again at
-//! the same time.
+//! servers. `Liveness` also means that all servers have all routes to each other in the end.
 //!
 //! `tests/it/faults.rs` shows with faults of the harness that checks can fail, and the models have tests of their own.
 //!

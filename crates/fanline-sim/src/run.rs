@@ -70,8 +70,6 @@ pub struct Covered {
     pub cuts: u64,
     /// Messages that crossed a route.
     pub crossings: u64,
-    /// Starts of a server because gossip had not introduced all servers to each other.
-    pub gaps: u64,
 }
 
 impl Covered {
@@ -85,7 +83,6 @@ impl Covered {
         self.restarts += other.restarts;
         self.cuts += other.cuts;
         self.crossings += other.crossings;
-        self.gaps += other.gaps;
     }
 }
 

@@ -18,9 +18,17 @@ impl Frame {
         self.line.starts_with("RMSG ") || self.line.starts_with("HMSG ")
     }
 
-    /// Returns whether queue groups receive the message.
-    pub(super) fn has_groups(&self) -> bool {
-        self.line.split(' ').any(|word| matches!(word, "|" | "+"))
+    /// Returns whether only queue groups receive the message, because their members at another place had left: the first
+    /// name of the groups is also the last one.
+    pub(super) fn is_passed_on(&self) -> bool {
+        let words: Vec<&str> = self.line.split(' ').collect();
+        let Some(at) = words.iter().position(|word| matches!(*word, "|" | "+")) else {
+            return false;
+        };
+        let first = at + if words[at] == "+" { 2 } else { 1 };
+        let sizes = if words[0] == "HMSG" { 2 } else { 1 };
+        let groups = words.get(first..words.len() - sizes).unwrap_or_default();
+        groups.len() > 1 && groups.first() == groups.last()
     }
 
     /// Returns the payload of a message.
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn output_is_read_in_any_pieces() {
-        let output = b"INFO {}\r\nRMSG A a.b 2\r\nhi\r\nHMSG A a + r q 12 14\r\nNATS/1.0\r\n\r\nyo\r\nPING\r\n";
+        let output = b"INFO {}\r\nRMSG A a.b 2\r\nhi\r\nHMSG A a + r q p q 12 14\r\nNATS/1.0\r\n\r\nyo\r\nPING\r\n";
         let mut reader = FrameReader::default();
         let mut frames = Vec::new();
         for byte in output {
@@ -125,13 +133,18 @@ mod tests {
         let lines: Vec<&str> = frames.iter().map(|frame| &*frame.line).collect();
         assert_eq!(
             lines,
-            ["INFO {}", "RMSG A a.b 2", "HMSG A a + r q 12 14", "PING"]
+            [
+                "INFO {}",
+                "RMSG A a.b 2",
+                "HMSG A a + r q p q 12 14",
+                "PING"
+            ]
         );
         assert_eq!(
             (frames[1].payload(), frames[2].payload()),
             (&b"hi"[..], &b"yo"[..])
         );
-        assert!(!frames[1].has_groups() && frames[2].has_groups());
+        assert!(!frames[1].is_passed_on() && frames[2].is_passed_on());
         let bytes: Vec<u8> = frames.into_iter().flat_map(|frame| frame.bytes).collect();
         assert_eq!(bytes, output);
     }

@@ -34,12 +34,10 @@ struct Message {
     is_certain: bool,
     /// Groups that have received it.
     groups: BTreeSet<Group>,
-    /// Servers to which it has crossed.
+    /// Servers to which it has crossed, except as a message that was passed on.
     crossed: BTreeSet<usize>,
-    /// Number of times that each server has received it from one whose last member of a group had left. The lines of
-    /// a route do not distinguish such a message from others, so that plain subscriptions receive it again, also
-    /// those of its publisher.
-    passed_on: BTreeMap<usize, u64>,
+    /// Servers that have received it because the members of a group at another place had left.
+    passed_on: BTreeSet<usize>,
 }
 
 /// A subscription as its client knows it.
@@ -82,9 +80,10 @@ pub(super) struct ClusterModel {
     /// Pairs of servers between which messages may have been lost since all was quiet.
     cut: BTreeSet<(usize, usize)>,
     /// Groups that members have begun to leave since all was quiet. A message for a member that has left is passed on
-    /// to another shard or server, and later messages may overtake it. It is lost if the member was on another shard
-    /// than the one that received the message, and all other members are at other servers.
+    /// to another shard or server, and later messages may overtake it.
     left: BTreeSet<Group>,
+    /// Groups with members that have disconnected since all was quiet, perhaps before they have read their messages.
+    bereft: BTreeSet<Group>,
     /// Interest at each server of clients that have disconnected since all was quiet, which it may not know yet.
     departed: Vec<(usize, Place)>,
     /// Messages checked so far.
@@ -111,7 +110,7 @@ impl ClusterModel {
             is_certain: false,
             groups: BTreeSet::new(),
             crossed: BTreeSet::new(),
-            passed_on: BTreeMap::new(),
+            passed_on: BTreeSet::new(),
         };
         self.messages.insert(message, content);
     }
@@ -179,6 +178,7 @@ impl ClusterModel {
         let is_of = |key: &SubscriptionKey| key.0 == client;
         for (_, subscription) in self.subscriptions.iter().filter(|(key, _)| is_of(key)) {
             self.left.extend(subscription.group());
+            self.bereft.extend(subscription.group());
             self.departed
                 .push((subscription.home.node, subscription.place()));
         }
@@ -203,7 +203,7 @@ impl ClusterModel {
         id: u64,
         [from, to]: [usize; 2],
         account: Option<&str>,
-        has_groups: bool,
+        is_passed_on: bool,
     ) -> Outcome {
         self.crossings += 1;
         let Some(message) = self.messages.get_mut(&id) else {
@@ -215,17 +215,19 @@ impl ClusterModel {
             let text = format!("message {id} of {name} crossed in the account {account:?}");
             return violation(Invariant::Isolation, text);
         }
-        // A server whose last member of a group has left passes the message on.
-        if message.home.node != from && !has_groups {
+        // A server whose last member of a group has left passes the message on, to groups alone.
+        if is_passed_on {
+            message.passed_on.insert(to);
+            return Ok(());
+        }
+        if message.home.node != from {
             let text = format!(
                 "message {id} of server {} crossed from {from} to {to}",
                 message.home.node
             );
             return violation(Invariant::Hops, text);
         }
-        if message.home.node != from {
-            *message.passed_on.entry(to).or_default() += 1;
-        } else if !message.crossed.insert(to) {
+        if !message.crossed.insert(to) {
             let text = format!("message {id} crossed from {from} to {to} twice");
             return violation(Invariant::Hops, text);
         }
@@ -259,9 +261,10 @@ impl ClusterModel {
             );
             return violation(Invariant::Visibility, text);
         }
-        let again = message.passed_on.get(&subscription.home.node);
-        let again = again.copied().unwrap_or_default();
-        if !subscription.echoes && message.publisher == key.0 && again == 0 {
+        // A message that comes back does not name its publisher.
+        let is_back =
+            subscription.queue.is_some() && message.passed_on.contains(&subscription.home.node);
+        if !subscription.echoes && message.publisher == key.0 && !is_back {
             let text = format!("{key:?} received its own message {id} without echo");
             return violation(Invariant::Correctness, text);
         }
@@ -272,21 +275,19 @@ impl ClusterModel {
         }
         let times = subscription.received.entry(id).or_default();
         *times += 1;
-        if *times > 1 + again {
+        if *times > 1 {
             let text = format!("{key:?} received message {id} {times} times");
             return violation(Invariant::Visibility, text);
         }
         let group = subscription.group();
         let newest = subscription.newest.entry(message.publisher).or_default();
         let is_left = |group: &Group| self.left.contains(group);
-        let may_be_late = again > 0 || group.as_ref().is_some_and(is_left);
+        let may_be_late = group.as_ref().is_some_and(is_left);
         if *newest >= id && !may_be_late {
             let text = format!("{key:?} received message {id} after {newest}");
             return violation(Invariant::Order, text);
         }
-        if again == 0 {
-            *newest = id.max(*newest);
-        }
+        *newest = id.max(*newest);
         if let Some(group) = group
             && !message.groups.insert(group)
         {
@@ -318,6 +319,7 @@ impl ClusterModel {
         self.cut.clear();
         self.departed.clear();
         self.left.clear();
+        self.bereft.clear();
         for subscription in self.subscriptions.values_mut() {
             subscription.received.clear();
             // Such a member leaves at any time.
@@ -339,7 +341,7 @@ impl ClusterModel {
         };
         // A chosen member may be at a server to which the message was lost.
         let is_lost = match subscription.group() {
-            Some(group) => !self.cut.is_empty() || self.left.contains(&group),
+            Some(group) => !self.cut.is_empty() || self.bereft.contains(&group),
             None => self.cut.contains(&(node.min(other), node.max(other))),
         };
         subscription.home.account == message.home.account

@@ -173,7 +173,7 @@ impl Cluster {
                 return violation(Invariant::Correctness, text);
             };
             let named = account.as_deref().or_else(|| frame.line.split(' ').nth(1));
-            self.model.cross(id, nodes, named, frame.has_groups())?;
+            self.model.cross(id, nodes, named, frame.is_passed_on())?;
         }
         Ok(())
     }

@@ -15,9 +15,6 @@ use crate::client::ClientKey;
 /// Rounds after which everything must be quiet.
 const ROUNDS_MAX: usize = 4000;
 
-/// Waits, of about 50 ms each, after which gossip has reached all servers that it reaches.
-const WAITS_MAX: usize = 200;
-
 /// Bytes that are moved at once.
 const ALL: usize = usize::MAX;
 
@@ -72,18 +69,12 @@ impl Cluster {
 
     /// Performs everything that can be performed, until all servers have all routes to each other.
     pub(super) fn quiesce(&mut self) -> Outcome {
-        let mut waits = 0;
         for _ in 0..ROUNDS_MAX {
             if self.turn()? {
                 continue;
             }
             if self.has_all_routes() {
                 return Ok(());
-            }
-            waits += 1;
-            if waits % WAITS_MAX == 0 && self.has_gap() {
-                self.fill_gap();
-                continue;
             }
             let millis = 20 + self.dice.below(60) as u64;
             self.wait(Duration::from_millis(millis));
@@ -93,22 +84,6 @@ impl Cluster {
             .collect();
         let text = format!("the cluster does not become quiet; its routes are {routes:?}");
         violation(Invariant::Liveness, text)
-    }
-
-    /// Returns whether gossip may have failed to introduce two servers to each other: a server forwards news of a peer
-    /// when it gets to know the peer, and not to servers that it gets to know later. The first servers of a cluster
-    /// find each other always.
-    fn has_gap(&self) -> bool {
-        self.setup.uses_gossip && self.nodes.iter().any(|node| node.epoch > 1)
-    }
-
-    /// Does what an operator does: starts a server again, whose routes are missing.
-    fn fill_gap(&mut self) {
-        let node = self.dice.below(self.nodes.len());
-        self.note(|| format!("gossip has not introduced all servers; server {node} starts again"));
-        self.crash(node);
-        self.covered.gaps += 1;
-        self.start(node);
     }
 
     /// Performs everything once. Returns whether there was anything.
