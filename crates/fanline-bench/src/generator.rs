@@ -8,6 +8,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 pub(crate) mod awake;
+pub(crate) mod background;
 pub(crate) mod buffer;
 pub(crate) mod connection;
 pub(crate) mod consume;

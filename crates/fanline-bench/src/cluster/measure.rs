@@ -10,6 +10,8 @@ use super::mesh::Plan;
 use super::rows::{Load, Work};
 use crate::comparison::cost::{self, Cost};
 use crate::comparison::site::Site;
+use crate::generator::awake;
+use crate::generator::background::Background;
 use crate::generator::connection::Connection;
 use crate::generator::interest::{new_subject, settle, wait_until_known};
 use crate::generator::requests::{self, Cores, Party};
@@ -20,6 +22,12 @@ use crate::servers::Program;
 
 /// Number of subjects that are subscribed to, and then unsubscribed from, before the next probe.
 const CHURN_BATCH: u64 = 5_000;
+
+/// Interval of requests at a fixed rate: 10,000 each second.
+const REQUEST_INTERVAL: Duration = Duration::from_micros(100);
+
+/// Messages each second beside these requests.
+const BACKGROUND_RATE: u32 = 200_000;
 
 /// Runs a row's load on a cluster whose first server runs `program`.
 pub(super) fn measure(
@@ -36,6 +44,7 @@ pub(super) fn measure(
             payload_bytes,
         } => throughput(&plan, subscribers, payload_bytes, duration),
         Work::Requests { payload_bytes } => requests(&plan, payload_bytes, duration),
+        Work::PacedRequests { payload_bytes } => paced_requests(&plan, payload_bytes, duration),
         Work::Mesh => mesh(&plan),
         Work::Interest { subjects } => interest(&plan, subjects),
         Work::Churn => churn(&plan, duration),
@@ -73,7 +82,27 @@ fn requests(plan: &Plan, payload_bytes: usize, duration: Duration) -> Result<Sam
     let fixture = requests::Fixture::open(requester, responder, party)?;
     settle(requester, responder)?;
     settle(responder, requester)?;
+    let _awake = awake::keep()?;
     cost::requests(&mesh.servers[..], &fixture, duration)
+}
+
+fn paced_requests(plan: &Plan, payload_bytes: usize, duration: Duration) -> Result<Sample> {
+    let mesh = plan.start_all()?;
+    let (requester, responder) = (mesh.address(0), mesh.address(1));
+    let party = Party::one(payload_bytes);
+    let fixture = requests::Fixture::open(requester, responder, party)?;
+    let background = Background::open(requester, responder, payload_bytes, BACKGROUND_RATE)?;
+    settle(requester, responder)?;
+    settle(responder, requester)?;
+    let _awake = awake::keep()?;
+    background.beside(|| {
+        fixture.while_served(|| {
+            fixture.ask_at(REQUEST_INTERVAL, cost::WARM_UP)?;
+            let cost = Cost::start(&mesh.servers[..])?;
+            let outcome = fixture.ask_at(REQUEST_INTERVAL, duration)?;
+            cost.of(&mesh.servers[..], &outcome)
+        })
+    })
 }
 
 fn mesh(plan: &Plan) -> Result<Sample> {
@@ -101,7 +130,8 @@ fn interest(plan: &Plan, subjects: usize) -> Result<Sample> {
     let joined = plan.start_last()?;
     wait_until_known(&Connection::open(joined.address())?, &subscriber, &last)?;
     let elapsed = start.elapsed();
-    let mut sample = cost.end(&mesh.servers[..], subjects as u64)?;
+    let all = mesh.servers.iter().chain([&joined]);
+    let mut sample = cost.end(all, subjects as u64)?;
     sample.set_rate(subjects as u64, elapsed);
     sample.set(Metric::Ready, elapsed.as_nanos() as f64);
     sample.set(Metric::PeakMemory, joined.memory()?.peak as f64);

@@ -23,6 +23,9 @@ pub(crate) enum Work {
     },
     /// A client at the first server and a service at the second one, with one request at a time.
     Requests { payload_bytes: usize },
+    /// The same with 10,000 requests each second at fixed times, beside 200,000 messages each second from the first
+    /// server to the second one.
+    PacedRequests { payload_bytes: usize },
     /// Three servers start and connect.
     Mesh,
     /// The third server joins, and learns the subjects of a client of the first one.
@@ -35,7 +38,7 @@ impl comparison::Work for Load {
     fn shown(&self) -> Shown {
         match self.work {
             Work::Throughput { .. } => Shown::rate("Throughput", "messages/s"),
-            Work::Requests { .. } => {
+            Work::Requests { .. } | Work::PacedRequests { .. } => {
                 Shown::rate("Request and reply", "requests/s").headline(Metric::P50)
             }
             Work::Mesh => Shown::rate("Mesh", "meshes/s").headline(Metric::Ready),
@@ -55,6 +58,7 @@ const ONE_TARGET: &[Limit] = &[
 ];
 const MANY_TARGET: &[Limit] = &[at_least(Metric::Rate, 3.5)];
 const REQUEST_TARGET: &[Limit] = &[at_most(Metric::P50, 0.8)];
+const PACED_TARGET: &[Limit] = &[at_most(Metric::P50, 0.8), at_most(Metric::P99, 0.5)];
 const INTEREST_TARGET: &[Limit] = &[at_most(Metric::Ready, 0.5)];
 
 const fn alike(work: Work) -> Load {
@@ -82,6 +86,10 @@ const fn requests(payload_bytes: usize) -> Work {
     Work::Requests { payload_bytes }
 }
 
+const fn paced(payload_bytes: usize) -> Work {
+    Work::PacedRequests { payload_bytes }
+}
+
 const INTEREST: Work = Work::Interest { subjects: 100_000 };
 
 /// Every row, in the order of the reports.
@@ -90,13 +98,14 @@ pub(crate) const ROWS: &[Case<Load>] = &[
     case("one-16", "1 → 1, 16 B", alike(to(1, 16)), &[]),
     case("one-128", "1 → 1, 128 B", alike(to(1, 128)), ONE_TARGET),
     case("one-16k", "1 → 1, 16 KiB", alike(to(1, LARGE_BYTES)), &[]),
-    case("many-16", "1 → 64, 16 B", alike(to(MANY, 16)), &[]),
+    case("many-16", "1 → 64, 16 B", alike(to(MANY, 16)), MANY_TARGET),
     case("many-128", "1 → 64, 128 B", alike(to(MANY, 128)), MANY_TARGET),
     case("many-16k", "1 → 64, 16 KiB", alike(to(MANY, LARGE_BYTES)), &[]),
     case("thousand-16", "1 → 1,000, 16 B", alike(to(THOUSAND, 16)), &[]),
     case("thousand-128", "1 → 1,000, 128 B", alike(to(THOUSAND, 128)), &[]),
     case("thousand-16k", "1 → 1,000, 16 KiB", alike(to(THOUSAND, LARGE_BYTES)), &[]),
     case("request-128", "request and reply, 128 B", alike(requests(128)), REQUEST_TARGET),
+    case("paced-128", "10,000 requests/s, 128 B, beside 200,000 messages/s", alike(paced(128)), PACED_TARGET),
     case("mesh", "time to full mesh", alike(Work::Mesh), &[]),
     case("interest", "100,000 subjects to a server that joins", alike(INTEREST), INTEREST_TARGET),
     case("churn", "subjects come and go", alike(Work::Churn), &[]),

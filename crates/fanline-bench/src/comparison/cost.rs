@@ -1,5 +1,6 @@
 //! Measurements that several comparisons have, with the CPU cost for the server and the generator.
 
+use std::iter::repeat_with;
 use std::thread;
 use std::time::Duration;
 
@@ -36,13 +37,19 @@ impl Cost {
         })
     }
 
-    /// Returns a sample with the cost of `messages` messages since the start, and the peak memory.
-    pub(crate) fn end(self, servers: &[Server], messages: u64) -> Result<Sample> {
+    /// Returns a sample with the cost of `messages` messages since the start, and the peak memory. Servers that have
+    /// started in the meantime come last.
+    pub(crate) fn end<'a>(
+        self,
+        servers: impl IntoIterator<Item = &'a Server>,
+        messages: u64,
+    ) -> Result<Sample> {
         ensure!(messages > 0, "no message in the whole run");
         let generator_nanos = (own_cpu()? - self.generator).as_nanos() as f64;
         let (mut server_nanos, mut peak) = (0.0, 0.0);
-        for (server, before) in servers.iter().zip(&self.servers) {
-            server_nanos += server.cpu()?.nanos_since(before) as f64;
+        let new = repeat_with(CpuClock::default);
+        for (server, before) in servers.into_iter().zip(self.servers.into_iter().chain(new)) {
+            server_nanos += server.cpu()?.nanos_since(&before) as f64;
             peak += server.memory()?.peak as f64;
         }
         let mut sample = Sample::default();

@@ -137,6 +137,51 @@ impl Fixture {
         })
     }
 
+    /// Sends a request at each `interval` for `duration`, whether or not earlier ones have their reply, then waits for
+    /// the remaining replies. A request's latency begins at the time at which it was due. There must be one client and
+    /// one service, because the replies must arrive in the order of the requests.
+    pub(crate) fn ask_at(&self, interval: Duration, duration: Duration) -> Result<Outcome> {
+        let [client] = &self.clients[..] else {
+            bail!("only one client sends requests at fixed times");
+        };
+        ensure!(
+            self.services.len() == 1,
+            "several services change the order"
+        );
+        let payload = frames::payload(self.party.payload_bytes);
+        let request = frames::request(SUBJECT, &inbox(0, "00"), &payload);
+        let count = duration.as_nanos() / interval.as_nanos();
+        let count = u32::try_from(count).context("too many requests")?;
+        let start = Instant::now();
+        thread::scope(|scope| {
+            let sending = scope.spawn(|| send_at(client, &request, start, interval, count));
+            let (_, mut inputs) = inputs(std::slice::from_ref(client), self.reply_bytes())?;
+            let mut latency = Histogram::<u64>::new(3)?;
+            let mut replies = 0;
+            while replies < count {
+                let before = replies;
+                inputs[0].read(|_| replies += 1)?;
+                let now = Instant::now();
+                for number in before..replies {
+                    let nanos = now.saturating_duration_since(start + interval * number);
+                    latency.record(u64::try_from(nanos.as_nanos())?)?;
+                }
+            }
+            let sent = sending.join();
+            sent.map_err(|_| anyhow!("the client panicked"))??;
+            Ok(Outcome {
+                messages: u64::from(count),
+                elapsed: start.elapsed(),
+                latency: Some(latency),
+            })
+        })
+    }
+
+    fn reply_bytes(&self) -> usize {
+        let payload = frames::payload(self.party.payload_bytes);
+        frames::delivery(&inbox(0, "00"), 1, &payload).len()
+    }
+
     /// Responds until `stopping` is set. Then checks that every service had its share of the requests.
     fn serve(&self, stopping: &AtomicBool) -> Result<()> {
         let payload = frames::payload(self.party.payload_bytes);
@@ -171,6 +216,31 @@ impl Fixture {
     }
 }
 
+/// Sends a request at each interval. Requests that are late are sent together.
+fn send_at(
+    client: &Connection,
+    request: &[u8],
+    start: Instant,
+    interval: Duration,
+    count: u32,
+) -> Result<()> {
+    let (mut number, mut out) = (0, Vec::new());
+    while number < count {
+        let wait = (start + interval * number).saturating_duration_since(Instant::now());
+        if !wait.is_zero() {
+            thread::sleep(wait);
+        }
+        let now = Instant::now();
+        out.clear();
+        while number < count && start + interval * number <= now {
+            out.extend_from_slice(request);
+            number += 1;
+        }
+        client.stream().write_all(&out)?;
+    }
+    Ok(())
+}
+
 /// The state of all clients of a party while they send requests.
 struct Asking<'a> {
     poller: Poller<'a>,
@@ -191,9 +261,8 @@ impl<'a> Asking<'a> {
     fn new(fixture: &'a Fixture) -> Result<Self> {
         let party = fixture.party;
         let payload = frames::payload(party.payload_bytes);
-        let reply_bytes = frames::delivery(&inbox(0, "00"), 1, &payload).len();
         let start = Instant::now();
-        let (poller, inputs) = inputs(&fixture.clients, reply_bytes)?;
+        let (poller, inputs) = inputs(&fixture.clients, fixture.reply_bytes())?;
         Ok(Self {
             poller,
             inputs,

@@ -5,7 +5,8 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-/// CPU time of a process at one point in time.
+/// CPU time of a process at one point in time; the default is that before its start.
+#[derive(Default)]
 pub(crate) struct CpuClock {
     /// CPU time of each thread in nanoseconds. The times are exact, but do not include threads that have
     /// ended.
