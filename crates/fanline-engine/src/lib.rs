@@ -30,6 +30,7 @@ mod random;
 mod session;
 mod shard;
 mod short_bytes;
+mod short_hash;
 mod slack;
 pub mod store;
 pub mod subject;

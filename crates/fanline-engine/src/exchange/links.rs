@@ -441,37 +441,51 @@ impl<K: Kind> Exchange<K> {
         self.settle_if_needed(None);
     }
 
-    /// Announces the combined interest of a link set in a filter to the other shards.
+    /// Announces the combined interest of a link set in a filter to the other shards. `count` is the number of the
+    /// links' subscriptions that the router has reported for the change.
     pub(crate) fn announce_links_interest(
         &mut self,
         set: LinkSet,
         account: AccountId,
         filter: &[u8],
         queue: &[u8],
+        count: Option<u32>,
     ) {
         match set {
             LinkSet::Leafs => self.report_below(account, filter, queue),
             LinkSet::Routes(lane) => self.report_beyond(lane, account, filter, queue),
             LinkSet::Gateways | LinkSet::Replies => {}
         }
-        let wanted = self.links[set].routers.of(account);
-        let members = wanted.members(filter, queue);
-        let weight = match queue {
-            [] => u32::from(!members.is_empty()),
-            _ => members.iter().fold(0, |sum: u32, member| {
-                sum.saturating_add(self.subs.get(*member).weight())
-            }),
+        let weight = match (queue, count) {
+            ([], Some(count)) => count.min(1),
+            _ => self.weight_at_links(set, account, filter, queue),
         };
         let remote = Remote::Links(set);
         let router = self.routers.changing(account);
         // The total interest is unchanged. But if a second link now has this interest, the first link must be
         // notified: until now it has received no announcement, because the interest was only its own.
-        if router.weight_of(remote, filter, queue) == weight {
-            return router.record_change(filter, queue);
+        if !router.set_remote(remote, filter, queue, weight) {
+            return router.record_remote_change(remote, filter, queue);
         }
-        router.set_remote(remote, filter, queue, weight);
         self.interest_changes += 1;
         self.announce(remote, account, filter, queue, weight);
+    }
+
+    /// Returns the combined weight of a filter at the links of a set. This shard must serve the set.
+    fn weight_at_links(
+        &mut self,
+        set: LinkSet,
+        account: AccountId,
+        filter: &[u8],
+        queue: &[u8],
+    ) -> u32 {
+        let members = self.links[set].routers.of(account).members(filter, queue);
+        match queue {
+            [] => u32::from(!members.is_empty()),
+            _ => members.iter().fold(0, |sum: u32, member| {
+                sum.saturating_add(self.subs.get(*member).weight())
+            }),
+        }
     }
 
     /// Returns the weights of a filter at the leaf nodes for which this server is the hub. This shard must serve
@@ -545,9 +559,10 @@ impl<K: Kind> Exchange<K> {
         let queue = sub.queue().to_vec();
         let router = self.links[set].routers.of(account);
         let filter = router.filter_of(sub);
-        router.unsubscribe(&mut self.subs, id, |_, _, _| {});
+        let mut left = None;
+        router.unsubscribe(&mut self.subs, id, |_, _, count| left = Some(count));
         self.record_unsubscribed();
-        self.announce_links_interest(set, account, &filter, &queue);
+        self.announce_links_interest(set, account, &filter, &queue, left);
         (account, filter)
     }
 }

@@ -65,6 +65,16 @@ impl LinkSet {
         }
     }
 
+    /// Returns whether the other sides learn of interest of a remote. Within a cluster, each server announces its own
+    /// interest and that of its leaf nodes, not that of other servers and clusters.
+    pub(super) const fn announces(self, from: Remote) -> bool {
+        let is_beyond = match from {
+            Remote::Shard(_) | Remote::Links(LinkSet::Leafs) => false,
+            Remote::Links(LinkSet::Routes(_) | LinkSet::Gateways | LinkSet::Replies) => true,
+        };
+        !(is_beyond && matches!(self, LinkSet::Routes(_)))
+    }
+
     /// Returns the number of the connection kind in traces.
     pub(super) fn trace_kind(self) -> u8 {
         match self {
@@ -124,6 +134,7 @@ impl LinkSet {
         }
     }
 
+    #[inline]
     pub(in crate::exchange) const fn index(self) -> usize {
         match self {
             LinkSet::Leafs => 0,

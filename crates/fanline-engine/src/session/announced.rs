@@ -15,13 +15,21 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn new(filter: &[u8], queue: &[u8]) -> Self {
-        let bytes = match queue {
-            [] => filter.into(),
-            queue => [filter, b" ", queue].concat().into(),
-        };
+        let mark_bytes = usize::from(!queue.is_empty());
+        let mut bytes = Vec::with_capacity(filter.len() + mark_bytes + queue.len());
+        Key::write(filter, queue, &mut bytes);
         Key {
-            bytes,
+            bytes: bytes.into(),
             filter_bytes: u32::try_from(filter.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Appends the filter and the queue group as one byte string.
+    pub(crate) fn write(filter: &[u8], queue: &[u8], to: &mut Vec<u8>) {
+        to.extend_from_slice(filter);
+        if !queue.is_empty() {
+            to.push(b' ');
+            to.extend_from_slice(queue);
         }
     }
 

@@ -17,6 +17,11 @@ const OWN: &str = "NOWN";
 /// Returns a server with a pool of three, in which the accounts `$G`, `A` and `C` have the slots 2, 0, and 1. The
 /// account `P` has dedicated routes.
 pub(super) fn pooled(shards: usize) -> Simulation {
+    with_pool(shards, 3)
+}
+
+/// Does the same with a pool of this size.
+fn with_pool(shards: usize, pool_size: u32) -> Simulation {
     let mut config = AccessConfig::default();
     for name in ["A", "C", "P"] {
         config.account_mut(name);
@@ -24,7 +29,7 @@ pub(super) fn pooled(shards: usize) -> Simulation {
     let access = Access::new(config).unwrap();
     let auth = Auth::Directory(Arc::new(access));
     let routes = RouteSettings {
-        pool_size: 3,
+        pool_size,
         accounts: vec!["P".into(), "$SYS".into()],
         shards: u16::try_from(shards).unwrap(),
         ..settings()
@@ -59,8 +64,17 @@ fn open(simulation: &mut Simulation, carries: &Carries, dial: Option<RouteDial>)
 
 /// Accepts a route from a peer with a pool of three.
 pub(super) fn accepted(simulation: &mut Simulation, id: &str, carries: &Carries) -> Client {
+    accepted_from_pool(simulation, id, 3, carries)
+}
+
+fn accepted_from_pool(
+    simulation: &mut Simulation,
+    id: &str,
+    pool_size: u32,
+    carries: &Carries,
+) -> Client {
     let route = open(simulation, carries, None);
-    simulation.send(route, &(connect(id) + &pool_info(id, 3, carries)));
+    simulation.send(route, &(connect(id) + &pool_info(id, pool_size, carries)));
     route
 }
 
@@ -177,6 +191,33 @@ fn interest_is_current_after_a_route_was_lost() {
         let mut lines: Vec<&str> = output.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["RS+ $G after", "RS+ $G stays"]);
+        assert_eq!(simulation.read(other), "");
+    }
+}
+
+/// Slots 2 and 6 share a lane. While only one of them has a route, changes in accounts of the other one are not
+/// recorded.
+#[test]
+fn route_that_joins_a_lane_receives_what_has_changed_before() {
+    const SIZE: u32 = 8;
+    for shards in [1, 2] {
+        let mut simulation = with_pool(shards, SIZE);
+        let settings = simulation.shards[0].broker.exchange.config.routes.clone();
+        let slot = settings.unwrap().slot_of(b"A").unwrap();
+        let neighbor = Carries::Slot((slot + 4) % SIZE);
+        let slot = Carries::Slot(slot);
+        let other = accepted_from_pool(&mut simulation, "NA", SIZE, &neighbor);
+        let client = client_in(&mut simulation, shards - 1, "A");
+        simulation.send(client, "SUB early 1\r\nSUB gone 2\r\nPING\r\n");
+        simulation.send(client, "UNSUB 2\r\nPING\r\n");
+        let route = accepted_from_pool(&mut simulation, "NA", SIZE, &slot);
+        assert_eq!(simulation.read(route), "RS+ A early\r\n");
+        simulation.send(client, "SUB late 3\r\nPING\r\n");
+        assert_eq!(simulation.read(route), "RS+ A late\r\n");
+        simulation.shards[route.shard].remove(route.id, CloseReason::ReadError);
+        simulation.send(client, "UNSUB 1\r\nPING\r\n");
+        let again = accepted_from_pool(&mut simulation, "NA", SIZE, &slot);
+        assert_eq!(simulation.read(again), "RS+ A late\r\n");
         assert_eq!(simulation.read(other), "");
     }
 }

@@ -1,11 +1,12 @@
 //! A trie of dot-separated paths, matched in both directions.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher as _, Hasher as _};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
 use crate::short_bytes::ShortBytes;
+use crate::short_hash::{Hashed, ShortHash};
 use crate::slack::Slack;
 use crate::subject::Filter;
 
@@ -36,7 +37,7 @@ const ROOT: NodeId = NodeId(0);
 /// down costs one probe. A match visits each node at most once, whatever the filters are.
 pub struct Trie<V> {
     nodes: Slab<Node<V>>,
-    edges: HashTable<NodeId>,
+    edges: HashTable<Hashed<NodeId>>,
     hash_builder: DefaultHashBuilder,
     slack: Slack,
 }
@@ -97,9 +98,10 @@ impl<V: Vacant> Trie<V> {
     pub fn insert(&mut self, path: &[u8]) -> NodeId {
         let mut at = ROOT;
         for token in path.split(|b| *b == b'.') {
-            at = match self.child(at, token) {
+            let hash = self.hash(at, token);
+            at = match self.child_with(hash, at, token) {
                 Some(child) => child,
-                None => self.add_child(at, token),
+                None => self.add_child(hash, at, token),
             };
         }
         at
@@ -351,14 +353,18 @@ impl<V: Vacant> Trie<V> {
     }
 
     fn child(&self, parent: NodeId, token: &[u8]) -> Option<NodeId> {
-        let same = |id: &NodeId| {
-            let node = self.node(*id);
-            node.parent == parent && node.token.as_slice() == token
-        };
-        self.edges.find(self.hash(parent, token), same).copied()
+        self.child_with(self.hash(parent, token), parent, token)
     }
 
-    fn add_child(&mut self, parent: NodeId, token: &[u8]) -> NodeId {
+    fn child_with(&self, hash: ShortHash, parent: NodeId, token: &[u8]) -> Option<NodeId> {
+        let same = |edge: &Hashed<NodeId>| {
+            let is_node = |node: &Node<V>| node.parent == parent && node.token.as_slice() == token;
+            edge.hash == hash && is_node(self.node(edge.index))
+        };
+        (self.edges.find(hash.spread(), same)).map(|edge| edge.index)
+    }
+
+    fn add_child(&mut self, hash: ShortHash, parent: NodeId, token: &[u8]) -> NodeId {
         let mut node = Node::new(ShortBytes::from(token), parent);
         node.next_sibling = self.node(parent).first_child;
         let next = node.next_sibling;
@@ -373,24 +379,16 @@ impl<V: Vacant> Trie<V> {
             b">" => above.full = id,
             _ => {}
         }
-        let hash = self.hash(parent, token);
-        let Trie {
-            nodes,
-            edges,
-            hash_builder,
-            ..
-        } = self;
-        edges.insert_unique(hash, id, |id| {
-            let node = &nodes[id.0 as usize];
-            hash_edge(hash_builder, node.parent, node.token.as_slice())
-        });
+        let edge = Hashed { index: id, hash };
+        self.edges
+            .insert_unique(hash.spread(), edge, Hashed::spread);
         id
     }
 
     fn remove_leaf(&mut self, id: NodeId) {
         let node = self.nodes.remove(id.0 as usize);
-        let hash = hash_edge(&self.hash_builder, node.parent, node.token.as_slice());
-        if let Ok(entry) = self.edges.find_entry(hash, |other| *other == id) {
+        let hash = self.hash(node.parent, node.token.as_slice());
+        if let Ok(entry) = (self.edges).find_entry(hash.spread(), |edge| edge.index == id) {
             entry.remove();
         }
         if node.next_sibling != NONE {
@@ -422,21 +420,15 @@ impl<V: Vacant> Trie<V> {
 
     #[cold]
     fn shrink(&mut self) {
-        let Trie {
-            nodes,
-            edges,
-            hash_builder,
-            ..
-        } = self;
-        nodes.shrink_to_fit();
-        edges.shrink_to(nodes.len(), |id| {
-            let node = &nodes[id.0 as usize];
-            hash_edge(hash_builder, node.parent, node.token.as_slice())
-        });
+        self.nodes.shrink_to_fit();
+        self.edges.shrink_to(self.nodes.len(), Hashed::spread);
     }
 
-    fn hash(&self, parent: NodeId, token: &[u8]) -> u64 {
-        hash_edge(&self.hash_builder, parent, token)
+    fn hash(&self, parent: NodeId, token: &[u8]) -> ShortHash {
+        let mut hasher = self.hash_builder.build_hasher();
+        hasher.write_u32(parent.0);
+        hasher.write(token);
+        ShortHash::of(&hasher)
     }
 
     fn node(&self, id: NodeId) -> &Node<V> {
@@ -446,13 +438,6 @@ impl<V: Vacant> Trie<V> {
     fn node_mut(&mut self, id: NodeId) -> &mut Node<V> {
         &mut self.nodes[id.0 as usize]
     }
-}
-
-fn hash_edge(builder: &DefaultHashBuilder, parent: NodeId, token: &[u8]) -> u64 {
-    let mut hasher = builder.build_hasher();
-    hasher.write_u32(parent.0);
-    hasher.write(token);
-    hasher.finish()
 }
 
 /// Returns one of two branches, with the rest of the subject. If both branches exist, pushes the second one

@@ -99,6 +99,9 @@ pub fn parse_route(input: &[u8], is_dedicated: bool) -> RouteParsed<'_> {
     if let Some((message, taken)) = usual_message(input, is_dedicated) {
         return RouteParsed::Verb(RouteVerb::Message(message), taken);
     }
+    if let Some((verb, taken)) = usual_interest(input, is_dedicated) {
+        return RouteParsed::Verb(verb, taken);
+    }
     if !may_be_any_of(&NAMES, input) {
         return RouteParsed::Wrong(UNKNOWN);
     }
@@ -175,6 +178,43 @@ pub fn split_passed_on(groups: &[u8]) -> (&[u8], u8) {
         }
         (names, times) = (before, times.saturating_add(1));
     }
+}
+
+/// Parses interest without a queue group and origin in the usual form. A peer may announce millions of such lines.
+fn usual_interest(input: &[u8], is_dedicated: bool) -> Option<(RouteVerb<'_>, usize)> {
+    /// Length of `RS+ ` and of `RS- `.
+    const NAME_BYTES: usize = 4;
+    let subscribes = match input.first_chunk()? {
+        b"RS+ " => true,
+        b"RS- " => false,
+        _ => return None,
+    };
+    let searched = &input[NAME_BYTES..input.len().min(ROUTE_LINE_BYTES_MAX)];
+    let newline = find_newline(searched)?;
+    let args = searched[..newline].strip_suffix(b"\r")?;
+    let (account, filter) = match is_dedicated {
+        true => (&[][..], args),
+        false => {
+            let blank = args.iter().position(|byte| *byte == b' ')?;
+            (&args[..blank], &args[blank + 1..])
+        }
+    };
+    // Other blanks separate arguments, too.
+    let has_blank = |arg: &[u8]| arg.iter().any(|byte| *byte <= b' ');
+    let is_usual = !(filter.is_empty() || has_blank(account) || has_blank(filter))
+        && account.is_empty() == is_dedicated;
+    let interest = RouteInterest {
+        origin: &[],
+        account,
+        filter,
+        queue: &[],
+        weight: u32::from(subscribes),
+    };
+    let verb = match subscribes {
+        true => RouteVerb::Subscribe(interest),
+        false => RouteVerb::Unsubscribe(interest),
+    };
+    is_usual.then_some((verb, NAME_BYTES + newline + 1))
 }
 
 fn plain_verb<'a>(name: &[u8], args: &'a [u8], is_dedicated: bool) -> Option<RouteVerb<'a>> {

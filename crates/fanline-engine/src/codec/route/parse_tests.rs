@@ -188,6 +188,29 @@ fn interest_in_every_form() {
     );
 }
 
+/// Lines whose verb is in lower case do not take the fast path.
+#[test]
+fn interest_in_usual_form_has_the_meaning_of_other_forms() {
+    for args in [
+        "A a.b", "A", "A ", " A a", "A  a", "A a ", "A a\t", "A\ta", "A\tb c", "A a q", "A a q 2",
+        "", " ", "A a\rb",
+    ] {
+        for (usual, other) in [("RS+", "rs+"), ("RS-", "rs-")] {
+            for end in ["\r\n", "\n", "", "\r"] {
+                for is_dedicated in [false, true] {
+                    let input = |verb: &str| format!("{verb} {args}{end}");
+                    let (usual, other) = (input(usual), input(other));
+                    assert_eq!(
+                        parse_route(usual.as_bytes(), is_dedicated),
+                        parse_route(other.as_bytes(), is_dedicated),
+                        "{usual:?} {is_dedicated}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn invalid_lines_are_refused_and_partial_ones_wait() {
     for (input, fault) in [

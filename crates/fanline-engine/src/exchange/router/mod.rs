@@ -7,6 +7,7 @@
 
 mod bridges;
 mod cache;
+mod changes;
 mod interest;
 mod matcher;
 mod routers;
@@ -17,6 +18,7 @@ pub(crate) use bridges::{
     halves_of, has_measured_services, has_services, is_measured, listening, replies_of,
 };
 pub(crate) use cache::{Member, Reach, Route, RouteMemo};
+pub(crate) use changes::Changes;
 pub use matcher::{MatchMemo, Matched, Matcher};
 pub(crate) use routers::Routers;
 pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
@@ -32,9 +34,6 @@ use crate::auth::{Rights, RightsId};
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 
-/// Pairs of a filter and a queue group whose interest has changed.
-type Changed = Vec<(Vec<u8>, Vec<u8>)>;
-
 /// All interest in one account that a shard knows: its own subscriptions, and the filters of remotes. The
 /// subscriptions themselves are stored by session, in [`Subscriptions`].
 pub(crate) struct Router {
@@ -49,9 +48,8 @@ pub(crate) struct Router {
     changes: u64,
     /// Buffer for the filter of a removed subscription.
     path: Vec<u8>,
-    /// For each link set, the interest changes that were not taken yet, as filters with queue groups; `None`
-    /// while no link of the set needs them.
-    news: [Option<Changed>; LinkSet::ALL.len()],
+    /// For each link set, the interest changes that were not taken yet; `None` while no link of the set needs them.
+    news: [Option<Changes>; LinkSet::ALL.len()],
 }
 
 impl Router {
@@ -78,9 +76,21 @@ impl Router {
         filter: Filter<'_>,
         queue: &[u8],
     ) -> Option<(SubId, Option<u32>)> {
-        if subs.find(session, sid).is_some() {
-            return None;
+        match subs.find(session, sid) {
+            Some(_) => None,
+            None => Some(self.join(subs, session, sid, filter, queue)),
         }
+    }
+
+    /// Does the same for a session that has no subscription with this sid.
+    pub(crate) fn join(
+        &mut self,
+        subs: &mut Subscriptions,
+        session: u32,
+        sid: &[u8],
+        filter: Filter<'_>,
+        queue: &[u8],
+    ) -> (SubId, Option<u32>) {
         let node = self.filters.insert(filter.as_bytes());
         let id = subs.add(session, sid, node, queue);
         let (slot, weight) = self.filters.value_mut(node).join(id, queue);
@@ -90,7 +100,7 @@ impl Router {
         self.changes += 1;
         self.cache.invalidate(filter);
         self.record_change(filter.as_bytes(), queue);
-        Some((id, weight))
+        (id, weight)
     }
 
     /// Removes a subscription. If other shards must be notified, calls `announce` with the filter, the queue
@@ -120,13 +130,32 @@ impl Router {
         self.filters.release(node);
     }
 
-    /// Sets the interest of a remote.
-    pub(crate) fn set_remote(&mut self, from: Remote, filter: &[u8], queue: &[u8], weight: u32) {
-        let node = self.filters.insert(filter);
-        self.filters.value_mut(node).set_remote(from, queue, weight);
+    /// Sets the interest of a remote. Returns whether it has changed.
+    pub(crate) fn set_remote(
+        &mut self,
+        from: Remote,
+        filter: &[u8],
+        queue: &[u8],
+        weight: u32,
+    ) -> bool {
+        let node = match weight {
+            0 => match self.filters.find(filter) {
+                Some(node) => node,
+                None => return false,
+            },
+            _ => self.filters.insert(filter),
+        };
+        let interest = self.filters.value_mut(node);
+        if interest.weight_of(from, queue) == weight {
+            return false;
+        }
+        interest.set_remote(from, queue, weight);
         self.invalidate(filter);
-        self.record_change(filter, queue);
-        self.filters.release(node);
+        self.record_remote_change(from, filter, queue);
+        if weight == 0 {
+            self.filters.release(node);
+        }
+        true
     }
 
     /// Replaces the bridges to other accounts.
@@ -183,21 +212,41 @@ impl Router {
     }
 
     /// Returns whether there are interest changes that were not taken for a link set.
+    #[inline]
     pub(crate) fn has_news(&self, set: LinkSet) -> bool {
         let news = self.news[set.index()].as_ref();
         news.is_some_and(|news| !news.is_empty())
     }
 
-    /// Takes the filters and queue groups that changed since the last call, if they are recorded for the link
-    /// set.
-    pub(crate) fn take_news(&mut self, set: LinkSet) -> Changed {
+    /// Takes the changes of interest since the last call, if they are recorded for the link set.
+    pub(crate) fn take_news(&mut self, set: LinkSet) -> Changes {
         let news = self.news[set.index()].as_mut();
         news.map(std::mem::take).unwrap_or_default()
     }
 
+    /// Forgets the changes of interest that were not taken for the link set.
+    pub(crate) fn drop_news(&mut self, set: LinkSet) {
+        if let Some(news) = &mut self.news[set.index()] {
+            news.clear();
+        }
+    }
+
+    /// Records that the interest in a filter has changed.
     pub(crate) fn record_change(&mut self, filter: &[u8], queue: &[u8]) {
         for news in self.news.iter_mut().flatten() {
-            news.push((filter.to_vec(), queue.to_vec()));
+            news.push(filter, queue);
+        }
+    }
+
+    /// Records that the interest of a remote in a filter has changed. Link sets whose peers do not learn of that
+    /// interest skip the change.
+    pub(crate) fn record_remote_change(&mut self, from: Remote, filter: &[u8], queue: &[u8]) {
+        for (set, news) in LinkSet::ALL.iter().zip(&mut self.news) {
+            if let Some(news) = news
+                && set.announces(from)
+            {
+                news.push(filter, queue);
+            }
         }
     }
 
@@ -374,10 +423,8 @@ impl Router {
 
     fn invalidate(&mut self, filter: &[u8]) {
         self.changes += 1;
-        // Filters were validated when they arrived, so this never fails.
-        if let Ok(filter) = Filter::parse(filter) {
-            self.cache.invalidate(filter);
-        }
+        // Filters were validated when they arrived.
+        self.cache.invalidate(Filter::parsed(filter));
     }
 
     /// Returns the counters of the cache.

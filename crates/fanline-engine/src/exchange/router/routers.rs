@@ -29,8 +29,10 @@ impl Routers {
         self.ensure(account);
         let router = &mut self.all[account.index()];
         for set in LinkSet::ALL {
-            if self.watched[set.index()] && !router.has_news(set) {
-                self.changed[set.index()].push(account);
+            let changed = &mut self.changed[set.index()];
+            let is_watched = self.watched[set.index()];
+            if is_watched && !router.has_news(set) && changed.last() != Some(&account) {
+                changed.push(account);
             }
         }
         router

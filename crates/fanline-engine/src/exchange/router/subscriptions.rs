@@ -1,11 +1,12 @@
 //! The subscriptions of all sessions of a shard, with lookup by session and sid.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher as _, Hasher as _};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
 use crate::short_bytes::ShortBytes;
+use crate::short_hash::{Hashed, ShortHash};
 use crate::slack::Slack;
 use crate::subject::trie::NodeId;
 
@@ -121,7 +122,7 @@ impl Subscription {
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     all: Slab<Subscription>,
-    by_sid: HashTable<SubId>,
+    by_sid: HashTable<Hashed<SubId>>,
     hash_builder: DefaultHashBuilder,
     /// First subscription of each session.
     heads: Vec<SubId>,
@@ -140,12 +141,12 @@ impl Subscriptions {
     }
 
     pub(crate) fn find(&self, session: u32, sid: &[u8]) -> Option<SubId> {
-        let hash = hash_sid(&self.hash_builder, session, sid);
-        let same = |id: &SubId| {
-            let sub = self.get(*id);
-            sub.session == session && sub.sid() == sid
+        let hash = self.hash(session, sid);
+        let same = |known: &Hashed<SubId>| {
+            let is_sub = |sub: &Subscription| sub.session == session && sub.sid() == sid;
+            known.hash == hash && is_sub(self.get(known.index))
         };
-        self.by_sid.find(hash, same).copied()
+        (self.by_sid.find(hash.spread(), same)).map(|known| known.index)
     }
 
     /// Returns the subscriptions of a session.
@@ -184,17 +185,10 @@ impl Subscriptions {
         if next != NONE {
             self.get_mut(next).previous = id;
         }
-        let hash = hash_sid(&self.hash_builder, session, sid);
-        let Subscriptions {
-            all,
-            by_sid,
-            hash_builder,
-            ..
-        } = self;
-        by_sid.insert_unique(hash, id, |id| {
-            let sub = &all[id.0 as usize];
-            hash_sid(hash_builder, sub.session, sub.sid())
-        });
+        let hash = self.hash(session, sid);
+        let known = Hashed { index: id, hash };
+        self.by_sid
+            .insert_unique(hash.spread(), known, Hashed::spread);
         id
     }
 
@@ -208,8 +202,8 @@ impl Subscriptions {
         } else {
             self.heads[sub.session as usize] = sub.next;
         }
-        let hash = hash_sid(&self.hash_builder, sub.session, sub.sid());
-        if let Ok(entry) = self.by_sid.find_entry(hash, |other| *other == id) {
+        let hash = self.hash(sub.session, sub.sid());
+        if let Ok(entry) = (self.by_sid).find_entry(hash.spread(), |known| known.index == id) {
             entry.remove();
         }
         if self.slack.is_due(self.all.len(), self.all.capacity()) {
@@ -225,29 +219,20 @@ impl Subscriptions {
         }
     }
 
+    fn hash(&self, session: u32, sid: &[u8]) -> ShortHash {
+        let mut hasher = self.hash_builder.build_hasher();
+        hasher.write_u32(session);
+        hasher.write(sid);
+        ShortHash::of(&hasher)
+    }
+
     #[cold]
     fn shrink(&mut self) {
-        let Subscriptions {
-            all,
-            by_sid,
-            hash_builder,
-            ..
-        } = self;
-        all.shrink_to_fit();
-        by_sid.shrink_to(all.len(), |id| {
-            let sub = &all[id.0 as usize];
-            hash_sid(hash_builder, sub.session, sub.sid())
-        });
+        self.all.shrink_to_fit();
+        self.by_sid.shrink_to(self.all.len(), Hashed::spread);
     }
 }
 
 fn some(id: SubId) -> Option<SubId> {
     (id != NONE).then_some(id)
-}
-
-fn hash_sid(builder: &DefaultHashBuilder, session: u32, sid: &[u8]) -> u64 {
-    let mut hasher = builder.build_hasher();
-    hasher.write_u32(session);
-    hasher.write(sid);
-    hasher.finish()
 }

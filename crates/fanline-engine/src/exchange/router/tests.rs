@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::auth::Permissions;
-use crate::exchange::remote::Remote;
+use crate::exchange::route_settings::Lane;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -93,8 +93,9 @@ proptest! {
                     model.retain(|(key, ..)| *key != (session, sid));
                 }
                 Step::Remote { shard, filter, present } => {
-                    router.set_remote(Remote::Shard(shard), filter.as_bytes(), b"", u32::from(present));
-                    if present { remote.insert((shard, filter)); } else { remote.remove(&(shard, filter)); }
+                    let changes = router.set_remote(Remote::Shard(shard), filter.as_bytes(), b"", u32::from(present));
+                    let changed = if present { remote.insert((shard, filter)) } else { remote.remove(&(shard, filter)) };
+                    prop_assert_eq!(changes, changed);
                 }
                 Step::Ask { subject, once } => {
                     let route = match once {
@@ -129,6 +130,33 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// A server that joins a cluster receives all interest of its peers. It must not compare each filter with what it has
+/// announced to them, because it announces its own interest only.
+#[test]
+fn interest_of_peers_is_no_news_for_routes() {
+    let route = LinkSet::Routes(Lane::First);
+    let all = [LinkSet::Leafs, route, LinkSet::Gateways];
+    let check = |from: Remote, expected: [bool; 3]| {
+        let mut router = Router::new();
+        for set in all {
+            router.watch(set, true);
+        }
+        assert!(router.set_remote(from, b"a.*", b"", 1));
+        assert_eq!(all.map(|set| router.has_news(set)), expected, "{from:?}");
+        for set in all {
+            router.drop_news(set);
+        }
+        assert!(!router.set_remote(from, b"a.*", b"", 1));
+        assert!(router.set_remote(from, b"a.*", b"q", 2));
+        assert_eq!(all.map(|set| router.has_news(set)), expected, "{from:?}");
+    };
+    check(Remote::Shard(1), [true, true, true]);
+    check(Remote::Links(LinkSet::Leafs), [true, true, true]);
+    for set in [route, LinkSet::Gateways, LinkSet::Replies] {
+        check(Remote::Links(set), [true, false, true]);
     }
 }
 

@@ -76,12 +76,10 @@ impl GatewaySession<'_> {
         }
         exchange.routers.ensure(account);
         let router = exchange.links[SET].routers.of(account);
-        let joined = router.subscribe(&mut exchange.subs, self.id.0, &sid, filter, queue);
-        if let Some((sub, _)) = joined {
-            exchange.subs.get_mut(sub).set_weight(1);
-            exchange.sessions[self.id.index()].count_subscription(queue);
-            exchange.announce_links_interest(SET, account, filter.as_bytes(), queue);
-        }
+        let (sub, count) = router.join(&mut exchange.subs, self.id.0, &sid, filter, queue);
+        exchange.subs.get_mut(sub).set_weight(1);
+        exchange.sessions[self.id.index()].count_subscription(queue);
+        exchange.announce_links_interest(SET, account, filter.as_bytes(), queue, count);
     }
 
     /// Handles that the other cluster is not interested in a filter any more.
@@ -222,9 +220,7 @@ impl Exchange {
         let mut changed = Vec::new();
         for account in self.routers.take_changed(SET) {
             let mut news = self.routers.of(account).take_news(SET);
-            news.sort_unstable();
-            news.dedup();
-            let keys = news.iter().map(|(filter, queue)| Key::new(filter, queue));
+            let keys = news.sorted().map(|(filter, queue)| Key::new(filter, queue));
             self.follow_gateway_imports(account, keys.collect(), &mut changed);
         }
         if !changed.is_empty() {

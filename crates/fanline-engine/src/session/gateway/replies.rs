@@ -205,9 +205,7 @@ impl Exchange {
     /// Sets the interest in the responses to a request, on all shards.
     fn set_reply_interest(&mut self, account: AccountId, reply: &[u8], weight: u32) {
         let router = self.routers.changing(account);
-        if router.weight_of(REMOTE, reply, b"") != weight {
-            router.set_remote(REMOTE, reply, b"", weight);
-        }
+        router.set_remote(REMOTE, reply, b"", weight);
         self.announce(REMOTE, account, reply, b"", weight);
     }
 

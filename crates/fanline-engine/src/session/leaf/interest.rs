@@ -41,6 +41,7 @@ impl LeafSession<'_> {
                     account,
                     filter,
                     queue,
+                    None,
                 );
             }
             return;
@@ -61,18 +62,17 @@ impl LeafSession<'_> {
         let router = self.broker.exchange.links[LinkSet::Leafs]
             .routers
             .of(account);
-        let joined = router.subscribe(
+        let (sub, count) = router.join(
             &mut self.broker.exchange.subs,
             self.id.0,
             key.as_bytes(),
             parsed,
             queue,
         );
-        if let Some((sub, _)) = joined {
-            self.broker.exchange.subs.get_mut(sub).set_weight(weight);
-            self.session_mut().count_subscription(queue);
-            (self.broker.exchange).announce_links_interest(LinkSet::Leafs, account, filter, queue);
-        }
+        let exchange = &mut self.broker.exchange;
+        exchange.subs.get_mut(sub).set_weight(weight);
+        exchange.sessions[self.id.index()].count_subscription(queue);
+        exchange.announce_links_interest(LinkSet::Leafs, account, filter, queue, count);
     }
 
     /// Unsubscribes the other server from a filter.
@@ -117,9 +117,7 @@ impl Exchange {
             .collect();
         for account in accounts {
             let mut news = self.routers.of(account).take_news(LinkSet::Leafs);
-            news.sort_unstable();
-            news.dedup();
-            let keys: Vec<Key> = (news.iter())
+            let keys: Vec<Key> = (news.sorted())
                 .map(|(filter, queue)| Key::new(filter, queue))
                 .collect();
             let ready = self.shared.leafs.accounts.get(&account);

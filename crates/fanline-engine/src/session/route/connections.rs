@@ -25,6 +25,8 @@ pub(crate) struct RouteConnections {
     pub(super) below: HashMap<Place, ClusterWeights>,
     /// Reused buffer for lines of interest.
     pub(super) lines: Vec<u8>,
+    /// Reused buffer for the sid of a peer's subscription.
+    pub(super) sid: Vec<u8>,
     events: Vec<RouteEvent>,
 }
 

@@ -47,15 +47,16 @@ pub(in crate::session) fn sid_of(account: AccountId, key: &Key) -> Vec<u8> {
     [&account.0.to_le_bytes()[..], key.as_bytes()].concat()
 }
 
-/// Returns the sid of a peer's subscription. It also contains the cluster of the leaf nodes that have the interest, if
-/// the peer has named it.
-fn sid_of_peer(account: AccountId, interest: &RouteInterest<'_>) -> Vec<u8> {
-    let mut sid = sid_of(account, &Key::new(interest.filter, interest.queue));
+/// Replaces the contents of `sid` with the sid of a peer's subscription: that of [`sid_of`], and the cluster of the leaf nodes that have the interest,
+/// if the peer has named it.
+fn write_sid_of_peer(account: AccountId, interest: &RouteInterest<'_>, sid: &mut Vec<u8>) {
+    sid.clear();
+    sid.extend_from_slice(&account.0.to_le_bytes());
+    Key::write(interest.filter, interest.queue, sid);
     if !interest.origin.is_empty() {
         sid.push(CLUSTER_MARK);
         sid.extend_from_slice(interest.origin);
     }
-    sid
 }
 
 /// Returns the cluster of leaf nodes in the sid of a peer's subscription; empty if the peer has named none.
@@ -71,19 +72,40 @@ pub(crate) fn account_of(sid: &[u8]) -> Option<AccountId> {
     Some(AccountId(u32::from_le_bytes(*account)))
 }
 
+/// The account that the last line of an input has named. Successive lines often name the same one.
+#[derive(Default)]
+pub(super) struct NamedAccount<'a> {
+    name: &'a [u8],
+    /// `None` if there is no such account.
+    id: Option<AccountId>,
+}
+
 impl RouteSession<'_> {
     /// Returns the account of a line.
-    fn account_in(&self, interest: &RouteInterest<'_>) -> Option<AccountId> {
-        let named = || {
-            let name = std::str::from_utf8(interest.account).ok()?;
-            self.broker.exchange.access.account_id(name)
-        };
-        self.state().dedicated_to.or_else(named)
+    fn account_in<'a>(
+        &self,
+        interest: &RouteInterest<'a>,
+        named: &mut NamedAccount<'a>,
+    ) -> Option<AccountId> {
+        let dedicated = self.state().dedicated_to;
+        if dedicated.is_some() {
+            return dedicated;
+        }
+        if named.id.is_none() || named.name != interest.account {
+            let name = std::str::from_utf8(interest.account).ok();
+            named.name = interest.account;
+            named.id = name.and_then(|name| self.broker.exchange.access.account_id(name));
+        }
+        named.id
     }
 
     /// Does the same, and logs a line if there is no such account.
-    fn known_account(&mut self, interest: &RouteInterest<'_>) -> Option<AccountId> {
-        let account = self.account_in(interest);
+    fn known_account<'a>(
+        &mut self,
+        interest: &RouteInterest<'a>,
+        named: &mut NamedAccount<'a>,
+    ) -> Option<AccountId> {
+        let account = self.account_in(interest, named);
         if account.is_none() {
             self.broker.exchange.outputs.notice(self.id, || {
                 let (name, filter) = (text(interest.account), text(interest.filter));
@@ -94,14 +116,13 @@ impl RouteSession<'_> {
     }
 
     /// Subscribes the peer to a filter.
-    pub(super) fn subscribe(&mut self, interest: &RouteInterest<'_>) {
-        let RouteInterest {
-            filter,
-            queue,
-            weight,
-            ..
-        } = *interest;
-        let Some(account) = self.known_account(interest) else {
+    pub(super) fn subscribe<'a>(
+        &mut self,
+        interest: &RouteInterest<'a>,
+        named: &mut NamedAccount<'a>,
+    ) {
+        let RouteInterest { filter, queue, .. } = *interest;
+        let Some(account) = self.known_account(interest, named) else {
             return;
         };
         let Ok(parsed) = Filter::parse(filter) else {
@@ -115,11 +136,29 @@ impl RouteSession<'_> {
         if settings.is_some_and(|own| own.jetstream.is_some()) && is_for_delegates(filter, queue) {
             return;
         }
-        let sid = sid_of_peer(account, interest);
-        let exchange = &mut self.broker.exchange;
-        if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
-            return self.set_weight(sub, account, interest);
+        let mut sid = std::mem::take(&mut self.broker.exchange.shared.routes.sid);
+        write_sid_of_peer(account, interest, &mut sid);
+        match self.broker.exchange.subs.find(self.id.0, &sid) {
+            Some(sub) => self.set_weight(sub, account, interest),
+            None => self.add(account, parsed, interest, &sid),
         }
+        self.broker.exchange.shared.routes.sid = sid;
+    }
+
+    /// Adds a subscription, which the peer does not have yet.
+    fn add(
+        &mut self,
+        account: AccountId,
+        parsed: Filter<'_>,
+        interest: &RouteInterest<'_>,
+        sid: &[u8],
+    ) {
+        let RouteInterest {
+            filter,
+            queue,
+            weight,
+            ..
+        } = *interest;
         if weight == 0 {
             return;
         }
@@ -130,12 +169,10 @@ impl RouteSession<'_> {
         let exchange = &mut self.broker.exchange;
         exchange.routers.ensure(account);
         let router = exchange.links[links].routers.of(account);
-        let joined = router.subscribe(&mut exchange.subs, self.id.0, &sid, parsed, queue);
-        if let Some((sub, _)) = joined {
-            exchange.subs.get_mut(sub).set_weight(weight);
-            exchange.sessions[self.id.index()].count_subscription(queue);
-            exchange.announce_links_interest(links, account, filter, queue);
-        }
+        let (sub, count) = router.join(&mut exchange.subs, self.id.0, sid, parsed, queue);
+        exchange.subs.get_mut(sub).set_weight(weight);
+        exchange.sessions[self.id.index()].count_subscription(queue);
+        exchange.announce_links_interest(links, account, filter, queue, count);
     }
 
     /// Changes the weight of a subscription. A weight of 0 removes it.
@@ -150,7 +187,7 @@ impl RouteSession<'_> {
         if sub.weight() != interest.weight {
             sub.set_weight(interest.weight);
             let (filter, queue) = (interest.filter, interest.queue);
-            exchange.announce_links_interest(links, account, filter, queue);
+            exchange.announce_links_interest(links, account, filter, queue, None);
         }
     }
 
@@ -197,16 +234,22 @@ impl RouteSession<'_> {
     }
 
     /// Unsubscribes the peer from a filter.
-    pub(super) fn unsubscribe(&mut self, interest: &RouteInterest<'_>) {
-        let Some(account) = self.account_in(interest) else {
+    pub(super) fn unsubscribe<'a>(
+        &mut self,
+        interest: &RouteInterest<'a>,
+        named: &mut NamedAccount<'a>,
+    ) {
+        let Some(account) = self.account_in(interest, named) else {
             return;
         };
         let links = self.links();
-        let sid = sid_of_peer(account, interest);
         let exchange = &mut self.broker.exchange;
+        let mut sid = std::mem::take(&mut exchange.shared.routes.sid);
+        write_sid_of_peer(account, interest, &mut sid);
         if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
             exchange.drop_link_subscription(links, sub);
         }
+        exchange.shared.routes.sid = sid;
     }
 }
 
@@ -233,10 +276,13 @@ impl Exchange {
         let set = LinkSet::Routes(lane);
         let mut changed = Vec::new();
         for account in self.routers.take_changed(set) {
+            let is_importer = self.shared.routes.lane(lane).imports.has_importer(account);
+            if !is_importer && self.carriers_of(lane, account).is_empty() {
+                self.routers.of(account).drop_news(set);
+                continue;
+            }
             let mut news = self.routers.of(account).take_news(set);
-            news.sort_unstable();
-            news.dedup();
-            let keys = news.iter().map(|(filter, queue)| Key::new(filter, queue));
+            let keys = news.sorted().map(|(filter, queue)| Key::new(filter, queue));
             self.follow_imports(lane, account, keys.collect(), &mut changed);
         }
         self.announce_places(lane, changed);
@@ -649,18 +695,20 @@ fn sum_of(key: &Key, own: u32, below: &Below) -> u32 {
 
 /// Returns the lines of all announced interest in an account.
 fn lines_of<'a>(weights: &'a Announced, below: &'a Below) -> Vec<InterestLine<'a>> {
-    let line = |cluster, key, weight| InterestLine {
-        cluster,
+    let own = weights.iter().map(|(key, weight)| InterestLine {
+        cluster: Box::default(),
         key,
         weight,
-        sum: sum_of(key, weights.weight(key), below),
-    };
-    let own = weights
-        .iter()
-        .map(|(key, weight)| line(Box::default(), key, weight));
-    let below = below.iter().flat_map(|(key, weights)| {
-        let weights = weights.iter();
-        weights.map(move |(cluster, weight)| line(cluster.clone(), key, *weight))
+        sum: sum_of(key, weight, below),
+    });
+    let below = below.iter().flat_map(|(key, clusters)| {
+        let sum = sum_of(key, weights.weight(key), below);
+        clusters.iter().map(move |(cluster, weight)| InterestLine {
+            cluster: cluster.clone(),
+            key,
+            weight: *weight,
+            sum,
+        })
     });
     let mut lines: Vec<InterestLine<'a>> = own.chain(below).collect();
     // The order has no meaning, but a simulation must repeat its bytes. Otherwise, sorting would only cost time.

@@ -8,6 +8,7 @@ use super::super::arrival::{Arrival, Place};
 use super::super::gateway::Unmarked;
 use super::super::publish::asks_for_trace;
 use super::RouteSession;
+use super::interest::NamedAccount;
 use super::state::Phase;
 use crate::codec::gateway::has_mark;
 use crate::codec::nats::error::CloseReason;
@@ -30,6 +31,7 @@ impl RouteSession<'_> {
         let mut intake = self.begin_intake(chunk);
         let mut place = self.begin_place(&mut intake);
         let rights = self.state().rights.clone();
+        let mut named = NamedAccount::default();
         while receipt.consumed < input.len() {
             if self.session().ending.is_some() {
                 receipt.consumed = input.len();
@@ -50,10 +52,16 @@ impl RouteSession<'_> {
                     receipt.consumed += taken;
                 }
                 RouteParsed::Verb(verb, taken) => {
-                    self.broker.exchange.end_run(&intake);
-                    self.broker.end_intake(&intake);
-                    self.handle(&verb, now);
-                    intake = self.begin_intake(chunk);
+                    // Interest changes nothing in an intake without messages, and may be millions of lines.
+                    let stays = intake.msgs == 0 && self.is_interest(&verb);
+                    if !stays {
+                        self.broker.exchange.end_run(&intake);
+                        self.broker.end_intake(&intake);
+                    }
+                    self.handle(&verb, &mut named, now);
+                    if !stays {
+                        intake = self.begin_intake(chunk);
+                    }
                     place = self.begin_place(&mut intake);
                     receipt.consumed += taken;
                 }
@@ -73,8 +81,14 @@ impl RouteSession<'_> {
         receipt
     }
 
-    /// Handles a verb other than a message.
-    fn handle(&mut self, verb: &RouteVerb<'_>, now: Duration) {
+    /// Returns whether a verb is interest that the peer may announce now.
+    fn is_interest(&self, verb: &RouteVerb<'_>) -> bool {
+        matches!(verb, RouteVerb::Subscribe(_) | RouteVerb::Unsubscribe(_))
+            && self.state().is_ready()
+    }
+
+    /// Handles a verb other than a message. `named` belongs to the same input.
+    fn handle<'a>(&mut self, verb: &RouteVerb<'a>, named: &mut NamedAccount<'a>, now: Duration) {
         if self.state().phase == Phase::Connecting && !matches!(verb, RouteVerb::Connect(_)) {
             return self.broker.any(self.id).refuse_credentials();
         }
@@ -91,8 +105,8 @@ impl RouteSession<'_> {
             RouteVerb::Subscribe(_) | RouteVerb::Unsubscribe(_) if !self.state().is_ready() => {
                 self.broker.end(self.id, CloseReason::ProtocolViolation);
             }
-            RouteVerb::Subscribe(interest) => self.subscribe(interest),
-            RouteVerb::Unsubscribe(interest) => self.unsubscribe(interest),
+            RouteVerb::Subscribe(interest) => self.subscribe(interest, named),
+            RouteVerb::Unsubscribe(interest) => self.unsubscribe(interest, named),
         }
     }
 
