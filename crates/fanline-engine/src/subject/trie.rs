@@ -99,7 +99,10 @@ impl<V: Vacant> Trie<V> {
         let mut at = ROOT;
         for token in path.split(|b| *b == b'.') {
             let hash = self.hash(at, token);
-            at = match self.child_with(hash, at, token) {
+            // A node that was just created has no children to search.
+            let has_children = self.node(at).first_child != NONE;
+            let child = has_children.then(|| self.child_with(hash, at, token));
+            at = match child.flatten() {
                 Some(child) => child,
                 None => self.add_child(hash, at, token),
             };
