@@ -49,7 +49,8 @@ pub(crate) struct Router {
     /// Buffer for the filter of a removed subscription.
     path: Vec<u8>,
     /// For each link set, the interest changes that were not taken yet; `None` while no link of the set needs them.
-    news: [Option<Changes>; LinkSet::ALL.len()],
+    /// Boxed, because a server may have many accounts.
+    news: [Option<Box<Changes>>; LinkSet::ALL.len()],
 }
 
 impl Router {
@@ -221,7 +222,8 @@ impl Router {
     /// Takes the changes of interest since the last call, if they are recorded for the link set.
     pub(crate) fn take_news(&mut self, set: LinkSet) -> Changes {
         let news = self.news[set.index()].as_mut();
-        news.map(std::mem::take).unwrap_or_default()
+        news.map(|news| std::mem::take(&mut **news))
+            .unwrap_or_default()
     }
 
     /// Forgets the changes of interest that were not taken for the link set.
