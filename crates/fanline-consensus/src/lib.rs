@@ -3,7 +3,11 @@
 //! Nothing of Fanline's server uses this crate yet. It is the first part of replicated streams.
 
 pub mod folders;
+#[cfg(test)]
+mod group_tests;
 pub mod node;
 pub mod noraft_group;
+#[cfg(feature = "openraft")]
+pub mod openraft_group;
 pub mod port;
 pub mod wal;

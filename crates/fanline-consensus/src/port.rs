@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use crate::wal::Vote;
+
 /// Id of a node in a group: [`Wal::member`](crate::wal::Wal::member), a random number. A node that lost its log, or
 /// maybe a vote, is another one. Messages to the node that it was must not reach it.
 pub type NodeId = u64;
@@ -129,6 +131,41 @@ pub enum MessageError {
     Contradiction,
 }
 
+/// Maximum bytes of entries under way to a peer, at least one entry. The rest follows after the answer.
+pub const PEER_BYTES_MAX: usize = 1 << 20;
+/// Maximum bytes of entries that are not committed, at least one entry. More proposals are refused.
+pub const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
+
+/// Times of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Id of this node, not 0: [`Wal::member`](crate::wal::Wal::member).
+    pub node: NodeId,
+    /// Interval between messages of an idle leader.
+    pub heartbeat: Duration,
+    /// Time without a leader after which a voter may start an election; it draws up to twice this time.
+    pub election: Duration,
+    /// Seed of the drawn times.
+    pub seed: u64,
+    /// Maximum bytes of entries under way to a peer: usually [`PEER_BYTES_MAX`].
+    pub peer_bytes_max: usize,
+    /// Maximum bytes of entries that are not committed: usually [`UNCOMMITTED_BYTES_MAX`].
+    pub uncommitted_bytes_max: usize,
+}
+
+/// The stored state of a group on a node.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// Its term and vote.
+    pub vote: Vote,
+    /// Index and term of the last compacted entry.
+    pub floor: (u64, u64),
+    /// The note of the compaction; empty if nothing was compacted.
+    pub note: Vec<u8>,
+    /// The entries above the floor, in order, as [`Output::Append`] had them.
+    pub entries: Vec<Vec<u8>>,
+}
+
 /// A stored entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
@@ -139,7 +176,19 @@ pub enum Entry<'a> {
 }
 
 /// One consensus group on one node.
-pub trait Group {
+pub trait Group: Sized {
+    /// Starts a node of a group. `founders` are the voters with which the group began. A node that is not one of
+    /// them and has an empty log, such as a founder that lost its disk, is no member until a leader adds it.
+    /// Returns `None` if the stored entries are invalid.
+    ///
+    /// A node whose lane of the log is not [intact](crate::wal::Condition::Intact) must not be started.
+    fn start(
+        settings: Settings,
+        founders: &[NodeId],
+        stored: Stored,
+        now: Duration,
+    ) -> Option<Self>;
+
     /// Proposes a command. It is committed when [`Output::Commit`] reaches the returned index in the same term.
     ///
     /// # Errors
@@ -197,4 +246,22 @@ pub trait Group {
     /// node's. Returns false if this node has these entries already, or cannot write its log; then the snapshot has
     /// no effect.
     fn install(&mut self, index: u64, term: u64, note: &[u8]) -> bool;
+
+    /// Whether this node leads, is in contact with a majority, and can write its log.
+    fn is_leader(&self) -> bool;
+
+    /// Returns the current term.
+    fn term(&self) -> u64;
+
+    /// Returns index and term of the last entry.
+    fn last(&self) -> (u64, u64);
+
+    /// Returns the term of an entry.
+    fn term_of(&self, index: u64) -> Option<u64>;
+
+    /// Returns an entry as it is stored, for the [repair](crate::wal::Wal::repair) of another node's log.
+    fn stored(&self, index: u64) -> Option<&[u8]>;
+
+    /// Returns the members. During a change, the voters are those of before.
+    fn members(&self) -> Members;
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use noraft::{LogPosition, Message, NodeId, Role};
 
+use super::NoraftGroup;
 use super::codec::Packet;
-use super::{NoraftGroup, Settings};
-use crate::port::{MessageError, Token};
+use crate::port::{Group as _, MessageError, Settings, Token};
 
 /// Timers and contacts of a group.
 #[derive(Debug)]

@@ -15,8 +15,6 @@ mod flight;
 mod hold;
 mod reads;
 mod step_back;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -25,7 +23,9 @@ use noraft::{
     Actions, ClusterConfig, Log, LogEntries, LogEntry, LogIndex, LogPosition, Message, Node, Term,
 };
 
-use crate::port::{Entry, Group, Members, MessageError, NodeId, Output, Refused, Token};
+use crate::port::{
+    Entry, Group, Members, MessageError, NodeId, Output, Refused, Settings, Stored, Token,
+};
 use crate::wal::Vote;
 use crate::wal::limits::ENTRY_BYTES_MAX;
 use codec::Packet;
@@ -34,41 +34,6 @@ use flight::Flights;
 use hold::Hold;
 use reads::Reads;
 use step_back::LogState;
-
-/// Maximum bytes of entries under way to a peer, at least one entry. The rest follows after the answer.
-pub const PEER_BYTES_MAX: usize = 1 << 20;
-/// Maximum bytes of entries that are not committed, at least one entry. More proposals are refused.
-pub const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
-
-/// Times of a group.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Id of this node, not 0: [`Wal::member`](crate::wal::Wal::member).
-    pub node: NodeId,
-    /// Interval between messages of an idle leader.
-    pub heartbeat: Duration,
-    /// Time without a leader after which a voter may start an election; it draws up to twice this time.
-    pub election: Duration,
-    /// Seed of the drawn times.
-    pub seed: u64,
-    /// Maximum bytes of entries under way to a peer: usually [`PEER_BYTES_MAX`].
-    pub peer_bytes_max: usize,
-    /// Maximum bytes of entries that are not committed: usually [`UNCOMMITTED_BYTES_MAX`].
-    pub uncommitted_bytes_max: usize,
-}
-
-/// The stored state of a group on a node.
-#[derive(Clone, Debug, Default)]
-pub struct Stored {
-    /// Its term and vote.
-    pub vote: Vote,
-    /// Index and term of the last compacted entry.
-    pub floor: (u64, u64),
-    /// The note of the compaction; empty if nothing was compacted.
-    pub note: Vec<u8>,
-    /// The entries above the floor, in order, as [`Output::Append`] had them.
-    pub entries: Vec<Vec<u8>>,
-}
 
 /// One group, decided by noraft.
 #[derive(Debug)]
@@ -92,101 +57,6 @@ pub struct NoraftGroup {
 }
 
 impl NoraftGroup {
-    /// Starts a node of a group. `founders` are the voters with which the group began. A node that is not one of
-    /// them and has an empty log, such as a founder that lost its disk, is no member until a leader adds it.
-    /// Returns `None` if the stored entries are invalid.
-    ///
-    /// A node whose lane of the log is not [intact](crate::wal::Condition::Intact) must not be started.
-    pub fn start(
-        settings: Settings,
-        founders: &[NodeId],
-        stored: Stored,
-        now: Duration,
-    ) -> Option<Self> {
-        let floor = LogPosition::new(Term::new(stored.floor.1), LogIndex::new(stored.floor.0));
-        let is_founder = founders.contains(&settings.node);
-        let config = match stored.note.is_empty() {
-            true => ClusterConfig {
-                voters: founders[..if is_founder { founders.len() } else { 0 }]
-                    .iter()
-                    .copied()
-                    .map(noraft::NodeId::new)
-                    .collect(),
-                ..ClusterConfig::new()
-            },
-            false => codec::read_config(&stored.note)?,
-        };
-        let mut entries = LogEntries::new(floor);
-        let mut by_index = BTreeMap::new();
-        for (index, bytes) in (stored.floor.0 + 1..).zip(stored.entries) {
-            entries.push(codec::read_entry(&bytes)?);
-            by_index.insert(index, bytes);
-        }
-        let last = entries.last_position();
-        let voted_for = stored.vote.voted_for.map(noraft::NodeId::new);
-        let id = noraft::NodeId::new(settings.node);
-        let node = Node::restart(
-            id,
-            Term::new(stored.vote.term),
-            voted_for,
-            Log::new(config, entries),
-        );
-        let mut group = NoraftGroup {
-            node,
-            stored: by_index,
-            outputs: VecDeque::new(),
-            hold: Hold::new(last.index.get()),
-            elections: Elections::new(settings, now),
-            log_state: LogState::new(settings.election),
-            flights: Flights::new(settings.peer_bytes_max, settings.heartbeat * 2),
-            reads: Reads::default(),
-            uncommitted_bytes: 0,
-            uncommitted_bytes_max: settings.uncommitted_bytes_max,
-            vote: stored.vote,
-            commit: stored.floor.0,
-            leader: (None, stored.vote.term),
-        };
-        group.count_uncommitted();
-        group.take_actions(&[]);
-        Some(group)
-    }
-
-    /// Whether this node leads, is in contact with a majority, and can write its log.
-    pub fn is_leader(&self) -> bool {
-        self.node.role().is_leader() && !self.elections.is_suspended && self.log_state.is_writable
-    }
-
-    /// Returns the current term.
-    pub fn term(&self) -> u64 {
-        self.node.current_term().get()
-    }
-
-    /// Returns index and term of the last entry.
-    pub fn last(&self) -> (u64, u64) {
-        let last = self.node.log().last_position();
-        (last.index.get(), last.term.get())
-    }
-
-    /// Returns the term of an entry.
-    pub fn term_of(&self, index: u64) -> Option<u64> {
-        let term = self.node.log().entries().get_term(LogIndex::new(index));
-        term.map(Term::get)
-    }
-
-    /// Returns an entry as it is stored, for the [repair](crate::wal::Wal::repair) of another node's log.
-    pub fn stored(&self, index: u64) -> Option<&[u8]> {
-        self.stored.get(&index).map(Vec::as_slice)
-    }
-
-    /// Returns the members. During a change, the voters are those of before.
-    pub fn members(&self) -> Members {
-        let config = self.node.config();
-        Members {
-            voters: config.voters.iter().map(|node| node.get()).collect(),
-            learners: config.non_voters.iter().map(|node| node.get()).collect(),
-        }
-    }
-
     /// Executes the library's actions. `fresh` are the stored bytes of the entries that a message or a
     /// proposal brought, with the index of the first.
     fn take_actions(&mut self, fresh: &[(u64, Vec<u8>)]) {
@@ -425,6 +295,60 @@ impl NoraftGroup {
 }
 
 impl Group for NoraftGroup {
+    fn start(
+        settings: Settings,
+        founders: &[NodeId],
+        stored: Stored,
+        now: Duration,
+    ) -> Option<Self> {
+        let floor = LogPosition::new(Term::new(stored.floor.1), LogIndex::new(stored.floor.0));
+        let is_founder = founders.contains(&settings.node);
+        let config = match stored.note.is_empty() {
+            true => ClusterConfig {
+                voters: founders[..if is_founder { founders.len() } else { 0 }]
+                    .iter()
+                    .copied()
+                    .map(noraft::NodeId::new)
+                    .collect(),
+                ..ClusterConfig::new()
+            },
+            false => codec::read_config(&stored.note)?,
+        };
+        let mut entries = LogEntries::new(floor);
+        let mut by_index = BTreeMap::new();
+        for (index, bytes) in (stored.floor.0 + 1..).zip(stored.entries) {
+            entries.push(codec::read_entry(&bytes)?);
+            by_index.insert(index, bytes);
+        }
+        let last = entries.last_position();
+        let voted_for = stored.vote.voted_for.map(noraft::NodeId::new);
+        let id = noraft::NodeId::new(settings.node);
+        let node = Node::restart(
+            id,
+            Term::new(stored.vote.term),
+            voted_for,
+            Log::new(config, entries),
+        );
+        let mut group = NoraftGroup {
+            node,
+            stored: by_index,
+            outputs: VecDeque::new(),
+            hold: Hold::new(last.index.get()),
+            elections: Elections::new(settings, now),
+            log_state: LogState::new(settings.election),
+            flights: Flights::new(settings.peer_bytes_max, settings.heartbeat * 2),
+            reads: Reads::default(),
+            uncommitted_bytes: 0,
+            uncommitted_bytes_max: settings.uncommitted_bytes_max,
+            vote: stored.vote,
+            commit: stored.floor.0,
+            leader: (None, stored.vote.term),
+        };
+        group.count_uncommitted();
+        group.take_actions(&[]);
+        Some(group)
+    }
+
     fn propose(&mut self, command: &[u8]) -> Result<u64, Refused> {
         if !self.is_leader() {
             return Err(Refused::NotLeader);
@@ -566,5 +490,35 @@ impl Group for NoraftGroup {
         let is_new = self.log_state.is_writable && index > self.commit;
         let config = codec::read_config(note).filter(|_| is_new);
         config.is_some_and(|config| self.move_floor(index, Some(term), config))
+    }
+
+    fn is_leader(&self) -> bool {
+        self.node.role().is_leader() && !self.elections.is_suspended && self.log_state.is_writable
+    }
+
+    fn term(&self) -> u64 {
+        self.node.current_term().get()
+    }
+
+    fn last(&self) -> (u64, u64) {
+        let last = self.node.log().last_position();
+        (last.index.get(), last.term.get())
+    }
+
+    fn term_of(&self, index: u64) -> Option<u64> {
+        let term = self.node.log().entries().get_term(LogIndex::new(index));
+        term.map(Term::get)
+    }
+
+    fn stored(&self, index: u64) -> Option<&[u8]> {
+        self.stored.get(&index).map(Vec::as_slice)
+    }
+
+    fn members(&self) -> Members {
+        let config = self.node.config();
+        Members {
+            voters: config.voters.iter().map(|node| node.get()).collect(),
+            learners: config.non_voters.iter().map(|node| node.get()).collect(),
+        }
     }
 }

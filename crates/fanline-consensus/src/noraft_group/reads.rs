@@ -10,7 +10,7 @@ use noraft::{NodeId, Term};
 
 use super::NoraftGroup;
 use super::codec::Packet;
-use crate::port::{Output, Refused, Token};
+use crate::port::{Group as _, Output, Refused, Token};
 
 /// The pending reads of a leader.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! Nodes of a cluster in one thread: each has a write-ahead log on a simulated disk, and groups over noraft. A seed
-//! determines everything.
+//! Nodes of a cluster in one thread: each has a write-ahead log on a simulated disk, and groups over one of the libraries. A
+//! seed determines everything.
 
 mod network;
 mod node;

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use fanline_consensus::noraft_group::{NoraftGroup, Settings, Stored};
-use fanline_consensus::port::{Group as _, NodeId, Output, Token};
+use fanline_consensus::port::{Group, NodeId, Output, Settings, Stored, Token};
 use fanline_consensus::wal::{
     Condition, Identity, OpenError, Options, Position, Vote, Wal, WalError,
 };
@@ -21,9 +20,9 @@ const RUNNING: &str = "the node is running";
 pub(crate) type Shadow = BTreeMap<u64, Vec<u8>>;
 
 /// A process of a node. A crash ends it.
-struct Process {
+struct Process<G> {
     wal: Wal<SimulatedDisk>,
-    groups: Vec<NoraftGroup>,
+    groups: Vec<G>,
     /// Tokens of each lane, and the positions that must be durable for them.
     tokens: Vec<VecDeque<(Token, Position)>>,
     /// Entries that are not synced, and compactions, which have no bytes.
@@ -36,7 +35,7 @@ struct Process {
     applied: [u64; LANES as usize],
 }
 
-pub(crate) struct Node {
+pub(crate) struct Node<G> {
     pub place: usize,
     /// Its id in each group.
     pub ids: [NodeId; LANES as usize],
@@ -49,7 +48,7 @@ pub(crate) struct Node {
     /// Whether its disk may be full.
     pub has_limit: bool,
     pub disk: SimulatedDisk,
-    process: Option<Process>,
+    process: Option<Process<G>>,
     /// Its clock: an offset and a rate in percent of the world's.
     clock: (u64, u64),
     /// The latest time that it showed.
@@ -73,7 +72,7 @@ pub(crate) struct Step {
     pub acknowledged: Vec<(u16, u64, Vec<u8>)>,
 }
 
-impl Node {
+impl<G: Group> Node<G> {
     pub(crate) fn new(place: usize, bug: Option<Bug>, dice: &mut Dice) -> Self {
         Node {
             place,
@@ -99,13 +98,13 @@ impl Node {
         self.process.is_some()
     }
 
-    pub(crate) fn group(&self, lane: u16) -> Option<&NoraftGroup> {
+    pub(crate) fn group(&self, lane: u16) -> Option<&G> {
         self.process
             .as_ref()
             .map(|process| &process.groups[usize::from(lane)])
     }
 
-    pub(crate) fn group_mut(&mut self, lane: u16) -> Option<&mut NoraftGroup> {
+    pub(crate) fn group_mut(&mut self, lane: u16) -> Option<&mut G> {
         self.process
             .as_mut()
             .map(|process| &mut process.groups[usize::from(lane)])
@@ -284,8 +283,7 @@ impl Node {
             self.shadows[usize::from(lane)] =
                 (first..).zip(stored.entries.iter().cloned()).collect();
             groups.push(
-                NoraftGroup::start(settings, founders, stored, self.now(now))
-                    .ok_or("invalid entries")?,
+                G::start(settings, founders, stored, self.now(now)).ok_or("invalid entries")?,
             );
         }
         self.process = Some(Process {

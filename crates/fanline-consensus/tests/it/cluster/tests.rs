@@ -1,14 +1,67 @@
 //! Seeds that must pass, and bugs that must be found.
 
+use fanline_consensus::port::Group;
+
 use super::Bug;
 use super::world::{Summary, run};
 use crate::seeds;
 
-#[test]
-fn clusters_agree_and_lose_nothing() {
+/// Makes a module of tests for an implementation.
+macro_rules! tests_of {
+    ($name:ident, $group:ty, [$($test:ident),* $(,)?]) => {
+        mod $name {
+            $(
+                #[test]
+                fn $test() {
+                    super::$test::<$group>();
+                }
+            )*
+        }
+    };
+}
+
+tests_of!(
+    noraft,
+    fanline_consensus::noraft_group::NoraftGroup,
+    [
+        clusters_agree_and_lose_nothing,
+        same_seed_gives_the_same_run,
+        acknowledgement_before_the_sync_is_found,
+        vote_without_a_sync_is_found,
+        truncation_at_damage_is_found,
+        repeated_sync_after_a_failed_one_is_found,
+        acknowledgement_on_a_full_disk_is_found,
+        returning_member_without_its_votes_is_found,
+        unlimited_flight_is_found,
+        read_without_a_round_is_found,
+        waiting_for_a_clock_is_found,
+        counted_learner_is_found,
+    ]
+);
+// A learner's answer belongs to a request that only the learner received, so it cannot count as that of a voter.
+#[cfg(feature = "openraft")]
+tests_of!(
+    openraft,
+    fanline_consensus::openraft_group::OpenraftGroup,
+    [
+        clusters_agree_and_lose_nothing,
+        same_seed_gives_the_same_run,
+        acknowledgement_before_the_sync_is_found,
+        vote_without_a_sync_is_found,
+        truncation_at_damage_is_found,
+        repeated_sync_after_a_failed_one_is_found,
+        acknowledgement_on_a_full_disk_is_found,
+        returning_member_without_its_votes_is_found,
+        unlimited_flight_is_found,
+        read_without_a_round_is_found,
+        waiting_for_a_clock_is_found,
+    ]
+);
+
+fn clusters_agree_and_lose_nothing<G: Group>() {
     let mut sum = Summary::default();
     for seed in seeds(60) {
-        match run(seed, None) {
+        match run::<G>(seed, None) {
             Ok(summary) => {
                 sum.acknowledged += summary.acknowledged;
                 sum.elections += summary.elections;
@@ -29,63 +82,52 @@ fn clusters_agree_and_lose_nothing() {
     assert!(sum.acknowledged > 0 && sum.reads > 0 && sum.elections > 0);
 }
 
-#[test]
-fn same_seed_gives_the_same_run() {
-    assert_eq!(run(3, None), run(3, None));
+fn same_seed_gives_the_same_run<G: Group>() {
+    assert_eq!(run::<G>(3, None), run::<G>(3, None));
 }
 
-fn find(bug: Bug) {
-    let found = seeds(10_000).find_map(|seed| Some((seed, run(seed, Some(bug)).err()?)));
+fn find<G: Group>(bug: Bug) {
+    let found = seeds(10_000).find_map(|seed| Some((seed, run::<G>(seed, Some(bug)).err()?)));
     let (seed, violation) = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
     println!("{bug:?} was found by seed {seed}: {violation}");
 }
 
-#[test]
-fn acknowledgement_before_the_sync_is_found() {
-    find(Bug::AcknowledgeBeforeSync);
+fn acknowledgement_before_the_sync_is_found<G: Group>() {
+    find::<G>(Bug::AcknowledgeBeforeSync);
 }
 
-#[test]
-fn vote_without_a_sync_is_found() {
-    find(Bug::SkipSyncOfVote);
+fn vote_without_a_sync_is_found<G: Group>() {
+    find::<G>(Bug::SkipSyncOfVote);
 }
 
-#[test]
-fn truncation_at_damage_is_found() {
-    find(Bug::TruncateAtDamage);
+fn truncation_at_damage_is_found<G: Group>() {
+    find::<G>(Bug::TruncateAtDamage);
 }
 
-#[test]
-fn repeated_sync_after_a_failed_one_is_found() {
-    find(Bug::RetryFailedSync);
+fn repeated_sync_after_a_failed_one_is_found<G: Group>() {
+    find::<G>(Bug::RetryFailedSync);
 }
 
-#[test]
-fn acknowledgement_on_a_full_disk_is_found() {
-    find(Bug::IgnoreFullDisk);
+fn acknowledgement_on_a_full_disk_is_found<G: Group>() {
+    find::<G>(Bug::IgnoreFullDisk);
 }
 
-#[test]
-fn returning_member_without_its_votes_is_found() {
-    find(Bug::KeepIdAfterLoss);
+fn returning_member_without_its_votes_is_found<G: Group>() {
+    find::<G>(Bug::KeepIdAfterLoss);
 }
 
-#[test]
-fn unlimited_flight_is_found() {
-    find(Bug::UnlimitedFlight);
+fn unlimited_flight_is_found<G: Group>() {
+    find::<G>(Bug::UnlimitedFlight);
 }
 
-#[test]
-fn read_without_a_round_is_found() {
-    find(Bug::ReadWithoutRound);
+fn read_without_a_round_is_found<G: Group>() {
+    find::<G>(Bug::ReadWithoutRound);
 }
 
-#[test]
-fn waiting_for_a_clock_is_found() {
-    find(Bug::WaitForClock);
+fn waiting_for_a_clock_is_found<G: Group>() {
+    find::<G>(Bug::WaitForClock);
 }
 
-#[test]
-fn counted_learner_is_found() {
-    find(Bug::CountLearner);
+fn counted_learner_is_found<G: Group>() {
+    find::<G>(Bug::CountLearner);
 }

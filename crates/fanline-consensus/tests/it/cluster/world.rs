@@ -2,8 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use fanline_consensus::noraft_group::NoraftGroup;
-use fanline_consensus::port::{Group as _, NodeId};
+use fanline_consensus::port::{Group, NodeId};
 use fanline_engine::store::simulated_disk::Dice;
 
 use super::network::{Envelope, Network};
@@ -19,10 +18,10 @@ const FAULTS_MS: u64 = 4000;
 const QUIET_MS: u64 = 15_000;
 const STEP_MS: u64 = 2;
 
-pub(crate) struct World {
+pub(crate) struct World<G> {
     dice: Dice,
     now: u64,
-    nodes: Vec<Node>,
+    nodes: Vec<Node<G>>,
     network: Network,
     record: Record,
     bug: Option<Bug>,
@@ -50,12 +49,12 @@ pub(crate) struct Summary {
 }
 
 /// Runs a seed.
-pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Result<Summary, Violation> {
+pub(crate) fn run<G: Group>(seed: u64, bug: Option<Bug>) -> Result<Summary, Violation> {
     let mut dice = Dice::new(seed);
     let nodes = (0..NODES)
         .map(|place| Node::new(place, bug, &mut dice))
         .collect();
-    let mut world = World {
+    let mut world: World<G> = World {
         victim: dice.below(VOTERS),
         dice,
         now: 0,
@@ -89,7 +88,7 @@ fn founders() -> Vec<NodeId> {
     (1..=VOTERS as u64).collect()
 }
 
-impl World {
+impl<G: Group> World<G> {
     fn step(&mut self) -> Result<(), Violation> {
         self.now += STEP_MS;
         for envelope in self.network.arrive(self.now) {
@@ -241,7 +240,7 @@ impl World {
         result.map(|_| ())
     }
 
-    fn leader(&mut self, lane: u16) -> Option<&mut NoraftGroup> {
+    fn leader(&mut self, lane: u16) -> Option<&mut G> {
         let mut groups = self
             .nodes
             .iter_mut()
@@ -337,7 +336,7 @@ impl World {
             && (0..LANES).any(|lane| {
                 let groups = self.nodes.iter().filter_map(|node| node.group(lane));
                 let members: Vec<_> = groups
-                    .map(NoraftGroup::members)
+                    .map(Group::members)
                     .filter(|members| !members.voters.is_empty())
                     .collect();
                 members.iter().any(|other| *other != members[0])

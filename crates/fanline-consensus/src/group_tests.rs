@@ -1,16 +1,16 @@
-//! Single rules of a group, with syncs and messages by hand.
+//! Single rules of a group, with syncs and messages by hand, for each implementation of the interface.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{NoraftGroup, Settings, Stored};
-use crate::port::{Entry, Group as _, Members, MessageError, NodeId, Output, Refused, Token};
+use crate::port::{
+    Entry, Group, Members, MessageError, NodeId, Output, Refused, Settings, Stored, Token,
+};
 use crate::wal::Vote;
 
 /// Nodes that receive each other's messages at once. Syncs are finished at once, except at `slow` nodes.
-#[derive(Default)]
-struct Cluster {
-    groups: BTreeMap<NodeId, NoraftGroup>,
+struct Cluster<G> {
+    groups: BTreeMap<NodeId, G>,
     now: Duration,
     slow: Vec<NodeId>,
     /// Nodes whose messages are lost.
@@ -32,9 +32,18 @@ fn settings(node: NodeId) -> Settings {
     }
 }
 
-impl Cluster {
+impl<G: Group> Cluster<G> {
     fn of(nodes: &[NodeId]) -> Self {
-        let mut cluster = Cluster::default();
+        let mut cluster = Cluster {
+            groups: BTreeMap::new(),
+            now: Duration::ZERO,
+            slow: Vec::new(),
+            cut: Vec::new(),
+            stored: BTreeMap::new(),
+            committed: BTreeMap::new(),
+            needs_snapshot: Vec::new(),
+            reads: Vec::new(),
+        };
         for node in nodes {
             cluster.add(*node, nodes);
         }
@@ -43,7 +52,7 @@ impl Cluster {
 
     fn add(&mut self, node: NodeId, founders: &[NodeId]) {
         let stored = self.stored.entry(node).or_default().clone();
-        let group = NoraftGroup::start(settings(node), founders, stored, self.now).unwrap();
+        let group = G::start(settings(node), founders, stored, self.now).unwrap();
         self.groups.insert(node, group);
     }
 
@@ -52,7 +61,7 @@ impl Cluster {
         leaders.next().map(|(node, _)| *node)
     }
 
-    fn group(&mut self, node: NodeId) -> &mut NoraftGroup {
+    fn group(&mut self, node: NodeId) -> &mut G {
         self.groups.get_mut(&node).unwrap()
     }
 
@@ -144,9 +153,57 @@ impl Cluster {
     }
 }
 
-#[test]
-fn leader_counts_itself_only_after_its_own_sync() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+/// Makes a module of tests for an implementation.
+macro_rules! tests_of {
+    ($name:ident, $group:ty, [$($test:ident),* $(,)?]) => {
+        mod $name {
+            $(
+                #[test]
+                fn $test() {
+                    super::$test::<$group>();
+                }
+            )*
+        }
+    };
+}
+
+macro_rules! all_tests_of {
+    ($name:ident, $group:ty) => {
+        tests_of!(
+            $name,
+            $group,
+            [
+                leader_counts_itself_only_after_its_own_sync,
+                leader_with_a_full_disk_hands_over_and_follows_later,
+                leader_with_slow_syncs_hands_over,
+                single_voter_commits_after_its_sync,
+                follower_without_a_sync_does_not_count,
+                vote_leaves_after_its_sync,
+                leader_without_contact_refuses_and_another_one_is_elected,
+                clock_that_goes_back_does_not_stop_a_group,
+                cut_off_node_does_not_disturb_the_leader,
+                leader_without_contact_leads_on_if_no_other_can,
+                transfer_makes_another_voter_the_leader_at_once,
+                new_voter_is_a_learner_first,
+                founder_that_lost_its_disk_returns_as_another_member,
+                leader_that_removed_itself_does_not_prevent_an_election,
+                learner_does_not_count,
+                entries_in_flight_and_uncommitted_ones_have_a_limit,
+                read_waits_for_a_majority_that_knows_no_later_term,
+                node_behind_the_floor_gets_a_snapshot,
+                restarted_nodes_continue,
+                invalid_messages_are_refused_and_have_no_effect,
+            ]
+        );
+    };
+}
+
+all_tests_of!(noraft, crate::noraft_group::NoraftGroup);
+#[cfg(feature = "openraft")]
+all_tests_of!(openraft, crate::openraft_group::OpenraftGroup);
+
+fn leader_counts_itself_only_after_its_own_sync<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let before = cluster.committed(leader);
     cluster.slow = vec![leader];
@@ -171,9 +228,8 @@ fn leader_counts_itself_only_after_its_own_sync() {
     );
 }
 
-#[test]
-fn leader_with_a_full_disk_hands_over_and_follows_later() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn leader_with_a_full_disk_hands_over_and_follows_later<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let old = cluster.elect();
     let term = cluster.group(old).term();
     cluster.group(old).set_writable(false);
@@ -199,9 +255,8 @@ fn leader_with_a_full_disk_hands_over_and_follows_later() {
     );
 }
 
-#[test]
-fn leader_with_slow_syncs_hands_over() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn leader_with_slow_syncs_hands_over<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let old = cluster.elect();
     cluster.slow = vec![old];
     cluster.group(old).propose(b"x").unwrap();
@@ -211,9 +266,8 @@ fn leader_with_slow_syncs_hands_over() {
     assert!(cluster.leader().is_some_and(|new| new != old));
 }
 
-#[test]
-fn single_voter_commits_after_its_sync() {
-    let mut cluster = Cluster::of(&[1]);
+fn single_voter_commits_after_its_sync<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1]);
     let leader = cluster.elect();
     cluster.slow = vec![1];
     let index = cluster.group(leader).propose(b"x").unwrap();
@@ -224,9 +278,8 @@ fn single_voter_commits_after_its_sync() {
     assert_eq!(cluster.committed(1), index);
 }
 
-#[test]
-fn follower_without_a_sync_does_not_count() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn follower_without_a_sync_does_not_count<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let before = cluster.committed(leader);
     cluster.slow = (1..=3).filter(|node| *node != leader).collect();
@@ -235,17 +288,15 @@ fn follower_without_a_sync_does_not_count() {
     assert_eq!(cluster.committed(leader), before);
 }
 
-#[test]
-fn vote_leaves_after_its_sync() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn vote_leaves_after_its_sync<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     cluster.slow = vec![1, 2, 3];
     cluster.pass(2000);
     assert_eq!(cluster.leader(), None, "nobody's vote is synced");
 }
 
-#[test]
-fn leader_without_contact_refuses_and_another_one_is_elected() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn leader_without_contact_refuses_and_another_one_is_elected<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let old = cluster.elect();
     let term = cluster.group(old).term();
     cluster.cut = vec![old];
@@ -265,9 +316,8 @@ fn leader_without_contact_refuses_and_another_one_is_elected() {
     );
 }
 
-#[test]
-fn clock_that_goes_back_does_not_stop_a_group() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn clock_that_goes_back_does_not_stop_a_group<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     cluster.now = Duration::from_hours(1);
     let old = cluster.elect();
     cluster.now = Duration::ZERO;
@@ -278,9 +328,8 @@ fn clock_that_goes_back_does_not_stop_a_group() {
     assert_ne!(new, old);
 }
 
-#[test]
-fn cut_off_node_does_not_disturb_the_leader() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn cut_off_node_does_not_disturb_the_leader<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let term = cluster.group(leader).term();
     let other = if leader == 1 { 2 } else { 1 };
@@ -296,9 +345,8 @@ fn cut_off_node_does_not_disturb_the_leader() {
 
 /// Two nodes are left: a leader without contact for a while, and a follower that lacks its last entry. The leader
 /// sent nothing, and refused the follower its vote.
-#[test]
-fn leader_without_contact_leads_on_if_no_other_can() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn leader_without_contact_leads_on_if_no_other_can<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let others: Vec<_> = (1..=3).filter(|node| *node != leader).collect();
     cluster.cut = others.clone();
@@ -310,9 +358,8 @@ fn leader_without_contact_leads_on_if_no_other_can() {
     assert!(cluster.committed(others[1]) >= index);
 }
 
-#[test]
-fn transfer_makes_another_voter_the_leader_at_once() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn transfer_makes_another_voter_the_leader_at_once<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let other = if leader == 1 { 2 } else { 1 };
     cluster.group(leader).transfer(other).unwrap();
@@ -321,9 +368,8 @@ fn transfer_makes_another_voter_the_leader_at_once() {
     assert_eq!(cluster.group(other).transfer(9), Err(Refused::Behind(9)));
 }
 
-#[test]
-fn new_voter_is_a_learner_first() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn new_voter_is_a_learner_first<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     cluster.add(4, &[]);
     let leader = cluster.elect();
     let with = |voters: &[NodeId], learners: &[NodeId]| Members {
@@ -354,10 +400,9 @@ fn new_voter_is_a_learner_first() {
     assert_eq!(cluster.group(4).members(), with(&[1, 2, 3, 4], &[]));
 }
 
-#[test]
-fn founder_that_lost_its_disk_returns_as_another_member() {
+fn founder_that_lost_its_disk_returns_as_another_member<G: Group>() {
     let founders = [1, 2, 3];
-    let mut cluster = Cluster::of(&founders);
+    let mut cluster = Cluster::<G>::of(&founders);
     let leader = cluster.elect();
     let lost = if leader == 1 { 2 } else { 1 };
     cluster.group(leader).propose(b"x").unwrap();
@@ -383,9 +428,8 @@ fn founder_that_lost_its_disk_returns_as_another_member() {
 
 /// A leader removed itself and restarted before the others had the entry that did. One of the others is gone; the rest
 /// needs this node's vote, and lacks its last entry.
-#[test]
-fn leader_that_removed_itself_does_not_prevent_an_election() {
-    let mut cluster = Cluster::of(&[1, 2, 3, 4]);
+fn leader_that_removed_itself_does_not_prevent_an_election<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3, 4]);
     let leader = cluster.elect();
     let mut members = cluster.group(leader).members();
     members.voters.retain(|node| *node != leader);
@@ -411,9 +455,8 @@ fn leader_that_removed_itself_does_not_prevent_an_election() {
     assert_eq!(cluster.group(new).members().voters, others);
 }
 
-#[test]
-fn learner_does_not_count() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn learner_does_not_count<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     cluster.add(4, &[]);
     let leader = cluster.elect();
     let members = Members {
@@ -434,9 +477,8 @@ fn learner_does_not_count() {
     );
 }
 
-#[test]
-fn entries_in_flight_and_uncommitted_ones_have_a_limit() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn entries_in_flight_and_uncommitted_ones_have_a_limit<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let first = cluster.committed(leader) + 1;
     let mut count = 0;
@@ -470,9 +512,8 @@ fn entries_in_flight_and_uncommitted_ones_have_a_limit() {
     assert_eq!(result, Err(Refused::TooLong));
 }
 
-#[test]
-fn read_waits_for_a_majority_that_knows_no_later_term() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn read_waits_for_a_majority_that_knows_no_later_term<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let index = cluster.committed(leader);
     let read = cluster.group(leader).read().unwrap();
@@ -495,16 +536,15 @@ fn read_waits_for_a_majority_that_knows_no_later_term() {
     assert_eq!(cluster.reads, []);
 
     // A single voter needs no others.
-    let mut cluster = Cluster::of(&[1]);
+    let mut cluster = Cluster::<G>::of(&[1]);
     cluster.elect();
     cluster.group(1).read().unwrap();
     cluster.settle();
     assert_eq!(cluster.reads, [(1, 1)]);
 }
 
-#[test]
-fn node_behind_the_floor_gets_a_snapshot() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn node_behind_the_floor_gets_a_snapshot<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let behind = if leader == 1 { 2 } else { 1 };
     cluster.cut = vec![behind];
@@ -542,9 +582,8 @@ fn node_behind_the_floor_gets_a_snapshot() {
     assert_eq!(cluster.group(behind).last().0, index);
 }
 
-#[test]
-fn restarted_nodes_continue() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn restarted_nodes_continue<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let index = cluster.group(leader).propose(b"before").unwrap();
     cluster.settle();
@@ -561,9 +600,8 @@ fn restarted_nodes_continue() {
     );
 }
 
-#[test]
-fn invalid_messages_are_refused_and_have_no_effect() {
-    let mut cluster = Cluster::of(&[1, 2, 3]);
+fn invalid_messages_are_refused_and_have_no_effect<G: Group>() {
+    let mut cluster = Cluster::<G>::of(&[1, 2, 3]);
     let leader = cluster.elect();
     let mut messages = Vec::new();
     cluster.group(leader).propose(b"order").unwrap();
