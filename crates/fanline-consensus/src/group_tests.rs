@@ -495,8 +495,9 @@ fn entries_in_flight_and_uncommitted_ones_have_a_limit<G: Group>() {
             other => others.push(other),
         }
     }
+    // openraft sends the first entry, and then waits for the answer.
     assert!(
-        sent.values().all(|entries| (10..20).contains(entries)),
+        sent.values().all(|entries| (1..20).contains(entries)),
         "{sent:?}"
     );
 

@@ -181,7 +181,6 @@ impl OpenraftGroup {
             self.outputs.push_back(Output::Leader { node, term });
         }
         self.report_reads();
-        self.complete_change();
     }
 
     fn report_reads(&mut self) {
@@ -298,7 +297,6 @@ impl OpenraftGroup {
         };
         if is_open && self.is_leader() {
             self.begin_change(ChangeMembers::AddVoterIds(BTreeSet::new()));
-            self.run();
         }
     }
 }
@@ -447,6 +445,7 @@ impl Group for OpenraftGroup {
         self.clock = now;
         self.executor.enter(|| self.executor.pass(passed));
         self.check_contacts();
+        self.complete_change();
         self.run();
     }
 

@@ -40,7 +40,6 @@ enum Waiting {
 
 /// What a group has stored, and what waits for syncs and answers.
 pub(super) struct Store {
-    pub node: NodeId,
     /// Entries above those that the library has purged. It purges later than the log is compacted, because it may be
     /// sending them.
     log: BTreeMap<u64, Entry>,
@@ -59,7 +58,7 @@ pub(super) struct Store {
     waiting: VecDeque<(Token, Waiting)>,
     /// The last index that is synced.
     pub durable: u64,
-    /// Requests without an answer: the node that was asked.
+    /// Requests without an answer, each with its receiver.
     pub requests: BTreeMap<u64, (NodeId, Sender<Packet>)>,
     pub next_request: u64,
     /// Whether entries and heartbeats may be sent.
@@ -78,7 +77,6 @@ impl Store {
         use openraft::vote::{RaftLeaderId as _, RaftVote as _};
         let leader = |node| LeaderId::new(term, node);
         Store {
-            node,
             log: BTreeMap::new(),
             purged: floor,
             floor,
@@ -149,12 +147,6 @@ impl Store {
         }
     }
 
-    /// Whether the library waits for a vote, and can do nothing else.
-    pub(super) fn writes_vote(&self) -> bool {
-        let mut waiting = self.waiting.iter();
-        waiting.any(|(_, waiting)| matches!(waiting, Waiting::Other(_)))
-    }
-
     fn append(&mut self, entries: impl IntoIterator<Item = Entry>, flushed: IOFlushed<Types>) {
         let token = self.next_token();
         for entry in entries {
@@ -193,13 +185,6 @@ impl Store {
             _ => None,
         });
         found.next().unwrap_or_else(|| self.members.clone())
-    }
-
-    pub(super) fn term_of(&self, index: u64) -> Option<u64> {
-        if index == self.purged.index {
-            return Some(term_of(&self.purged));
-        }
-        self.log.get(&index).map(|entry| term_of(&entry.log_id))
     }
 
     /// Removes the entries up to an index, which a snapshot replaces.

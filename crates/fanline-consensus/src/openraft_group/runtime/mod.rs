@@ -71,7 +71,7 @@ impl AsyncRuntime for Runtime {
         use openraft::async_runtime::{Oneshot as _, OneshotSender as _};
         let (sender, receiver) = Oneshot::channel();
         Executor::current().spawn(async move {
-            // Nobody may wait for the result.
+            // The handle may have been dropped.
             let _ = sender.send(future.await);
         });
         JoinHandle(receiver)
