@@ -20,8 +20,10 @@ const ROUNDS_PER_SECOND: u64 = 3000;
 const GROUPS: usize = 12;
 const SECONDS: u64 = 10;
 const TICK_MS: u64 = 5;
-/// Groups whose memory is measured, and entries that each keeps.
-const IDLE_GROUPS: usize = 64;
+/// Groups whose memory is measured, and for how long they are idle before. Queues of a fixed length use more of their
+/// memory with each message, until they are used up once.
+const IDLE_GROUPS: usize = 16;
+const IDLE_SECONDS: u64 = 600;
 
 /// The nodes of a group, and the time that each took.
 struct Trio<G> {
@@ -106,7 +108,7 @@ impl<G: Group> Trio<G> {
 fn measure<G: Group>(name: &str) {
     let before = memory_kib();
     let mut idle: Vec<_> = (0..IDLE_GROUPS as u64).map(Trio::<G>::new).collect();
-    for step in 0..3000 / TICK_MS {
+    for step in 0..IDLE_SECONDS * 1000 / TICK_MS {
         for group in &mut idle {
             group.tick(Duration::from_millis(step * TICK_MS));
         }
@@ -114,11 +116,11 @@ fn measure<G: Group>(name: &str) {
     let after = memory_kib();
     let [resident, reserved] = [0, 1].map(|at| (after[at] - before[at]) / (IDLE_GROUPS as u64 * 3));
     println!(
-        "{name}: {reserved} KiB reserved for an idle group on a node, of which {resident} KiB are in use so far"
+        "{name}: {reserved} KiB reserved for an idle group on a node, of which {resident} KiB are in use after {IDLE_SECONDS} s"
     );
     idle.truncate(GROUPS);
 
-    let mut now = Duration::from_secs(3);
+    let mut now = Duration::from_secs(IDLE_SECONDS);
     let began = Instant::now();
     for _ in 0..1000 / TICK_MS {
         now += Duration::from_millis(TICK_MS);
@@ -146,7 +148,7 @@ fn measure<G: Group>(name: &str) {
     );
 }
 
-/// Returns the memory of this process: in use, and reserved. Queues with a fixed capacity use all of it in time.
+/// Returns the memory of this process: in use, and reserved.
 fn memory_kib() -> [u64; 2] {
     let status = std::fs::read_to_string("/proc/self/status").expect("this is Linux");
     ["VmRSS:", "VmData:"].map(|name| {

@@ -629,3 +629,42 @@ fn invalid_messages_are_refused_and_have_no_effect<G: Group>() {
     cluster.group(to).deliver(leader, &message).unwrap();
     assert_eq!(cluster.group(to).last().0, last.0 + 1);
 }
+
+/// Entries, votes, and notes do not depend on the implementation: all nodes together may change to the other one.
+#[cfg(feature = "openraft")]
+#[test]
+fn each_implementation_continues_a_group_of_the_other() {
+    fn continue_group<A: Group, B: Group>() {
+        let mut before = Cluster::<A>::of(&[1, 2, 3]);
+        before.add(4, &[]);
+        let leader = before.elect();
+        let index = before.group(leader).propose(b"before").unwrap();
+        before.settle();
+        assert!(before.group(leader).compact(index));
+        let mut members = before.group(leader).members();
+        members.learners.push(4);
+        before.group(leader).change_members(&members).unwrap();
+        before.pass(1000);
+        let index = before.group(leader).propose(b"more").unwrap();
+        before.pass(1000);
+        assert_eq!(before.committed(4), index);
+
+        let mut after = Cluster::<B>::of(&[]);
+        after.stored = before.stored;
+        for node in 1..=4 {
+            after.add(node, &[1, 2, 3]);
+        }
+        let leader = after.elect();
+        assert_eq!(after.group(leader).members(), members);
+        assert_eq!(
+            after.group(leader).entry(index),
+            Some(Entry::Command(b"more"))
+        );
+        let index = after.group(leader).propose(b"after").unwrap();
+        after.pass(1000);
+        assert!((1..=4).all(|node| after.committed(node) == index));
+    }
+    use crate::{noraft_group::NoraftGroup, openraft_group::OpenraftGroup};
+    continue_group::<NoraftGroup, OpenraftGroup>();
+    continue_group::<OpenraftGroup, NoraftGroup>();
+}
