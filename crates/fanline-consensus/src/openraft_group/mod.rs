@@ -5,8 +5,8 @@
 //! that syncs complete (`store.rs`), and its requests messages that other messages answer (`network.rs`).
 //!
 //! openraft decides elections with pre-votes, replication, reads, changes of members by joint consensus, and transfers.
-//! This module adds limits on bytes, completes a change of members that another leader began, and steps back while the log
-//! cannot be written, or the majority does not answer.
+//! This module adds limits on bytes, completes a change of members that another leader began, and steps back while
+//! the log cannot be written, or the majority does not answer.
 
 mod codec;
 mod deliver;
@@ -93,8 +93,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the library's settings. A voter waits for as long as a leader may rely on it, and then for a drawn time. The sum is
-/// between the election time and twice this time.
+/// Returns the library's settings. A voter waits for as long as a leader may rely on it, and then for a drawn time. The
+/// sum is between the election time and twice this time.
 fn config(settings: &Settings) -> Option<Arc<Config>> {
     let election = millis(settings.election);
     let config = Config {

@@ -16,7 +16,7 @@ openraft::declare_raft_types!(
         R = (),
         NodeId = NodeId,
         Node = EmptyNode,
-        // One leader for each term, so that a vote is a term and a node, and the term of an entry identifies its leader.
+        // One leader for each term, so that the term of an entry identifies its leader.
         LeaderId = openraft::impls::leader_id_std::LeaderId<u64, NodeId>,
         AsyncRuntime = Runtime,
 );

@@ -12,8 +12,8 @@ use super::Executor;
 
 /// The library subtracts timeouts from times, so a group starts late enough.
 const START: Duration = Duration::from_hours(24);
-/// A wait up to this length takes no time. The caller reports the time every few milliseconds, and the library waits for a
-/// microsecond to collect finished writes.
+/// A wait up to this length takes no time. The caller reports the time every few milliseconds, and the library waits
+/// for a microsecond to collect finished writes.
 const NO_TIME: Duration = Duration::from_micros(2);
 
 /// A time of a group.
