@@ -54,7 +54,7 @@ impl<G: Group> Trio<G> {
         let mut is_busy = true;
         while is_busy {
             is_busy = false;
-            for at in 0..NODES.len() {
+            for (at, own) in NODES.iter().enumerate() {
                 let mut synced = None;
                 while let Some(output) = self.nodes[at].poll_output() {
                     is_busy = true;
@@ -62,7 +62,7 @@ impl<G: Group> Trio<G> {
                         Output::Send { to, bytes } => {
                             let to = NODES.iter().position(|node| *node == to);
                             let to = &mut self.nodes[to.expect("a member")];
-                            to.deliver(NODES[at], &bytes).expect("it is valid");
+                            to.deliver(*own, &bytes).expect("it is valid");
                         }
                         Output::Vote { token, .. }
                         | Output::Append { token, .. }

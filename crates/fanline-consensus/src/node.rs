@@ -42,8 +42,11 @@ use std::time::Duration;
 
 use fanline_engine::store::{Disk, DiskError, SyncId, SyncRequest};
 
-use crate::noraft_group::{NoraftGroup, PEER_BYTES_MAX, Settings, Stored, UNCOMMITTED_BYTES_MAX};
-use crate::port::{Entry, Group, Members, MessageError, NodeId, Output, Refused, Token};
+use crate::noraft_group::NoraftGroup;
+use crate::port::{
+    Entry, Group, Members, MessageError, NodeId, Output, PEER_BYTES_MAX, Refused, Settings, Stored,
+    Token, UNCOMMITTED_BYTES_MAX,
+};
 use crate::wal::{Condition, Floor, Position, Vote, Wal, WalError};
 
 /// Time after which a mark is written, if no batch follows a sync.

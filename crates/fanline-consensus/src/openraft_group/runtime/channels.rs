@@ -138,7 +138,7 @@ impl<T: OptionalSend> api::MpscReceiver<T> for MpscReceiver<T> {
     }
 
     fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        self.take().ok_or(match self.0.senders.get() {
+        self.take().ok_or_else(|| match self.0.senders.get() {
             0 => TryRecvError::Disconnected,
             _ => TryRecvError::Empty,
         })
