@@ -374,8 +374,9 @@ impl<D: Disk> Node<D> {
     }
 
     /// Replaces the entries up to an index by a copy of another node's state, which is on the disk. Index, term, and
-    /// note are those of that node's [floor](Wal::floor) when the copy began. Returns false if this node has these
-    /// entries already, or cannot write its log; then the copy has no effect.
+    /// note are those of that node's [floor](Wal::floor) when the copy began, and that node does not compact the lane
+    /// meanwhile. The copy must not replace the state here unless [`committed`](Self::committed) is below this index.
+    /// Returns false if this node has these entries already, or cannot write its log.
     pub fn install(&mut self, lane: u16, floor: &Floor) -> bool {
         let Some(installing) = self.lanes.get_mut(&lane) else {
             return false;
