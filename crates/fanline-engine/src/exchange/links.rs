@@ -8,7 +8,7 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::{HOPS, Notification};
+use super::batch::{HOPS, MAY_LEAVE, Notification};
 use super::deliver::{Kind, RunMessage, next_hop};
 use super::message::{Context, Dispatch, Excluded, Message, Origin, Via};
 use super::remote::{LinkHead, LinkSet, Remote, RemoteSet};
@@ -160,8 +160,8 @@ impl<K: Kind> Exchange<K> {
     }
 
     /// Delivers a message to groups whose members behind the chosen routes have just left, or may not receive it, such
-    /// as leaf nodes of the cluster that it comes from. Members on this server, at other leaf nodes, or at other servers
-    /// receive it. Returns whether there were any.
+    /// as leaf nodes of the cluster that it comes from. Members on this server or at other leaf nodes receive it. Returns
+    /// whether there were any.
     #[cold]
     fn deliver_missed(&mut self, dispatch: &Dispatch<'_>, groups: &[u8]) -> bool {
         let Dispatch {
@@ -189,7 +189,8 @@ impl<K: Kind> Exchange<K> {
             },
             context: Context {
                 is_from_device: context.is_from_device,
-                hops: next_hop(context.hops),
+                // No route may receive it, so it is not passed on to routes again.
+                hops: next_hop(context.hops) & !MAY_LEAVE,
                 excluded,
                 ..Context::default()
             },
