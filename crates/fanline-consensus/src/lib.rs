@@ -2,6 +2,7 @@
 //!
 //! Nothing of Fanline's server uses this crate yet. It is the first part of replicated streams.
 
+mod bytes;
 pub mod folders;
 #[cfg(test)]
 mod group_tests;

@@ -289,10 +289,7 @@ impl<D: Disk> Node<D> {
     /// # Errors
     /// [`Refused`].
     pub fn read(&mut self, lane: u16) -> Result<u64, Refused> {
-        let group = &mut self.lanes.get_mut(&lane).ok_or(Refused::NotLeader)?.group;
-        let id = group.read()?;
-        self.run(lane);
-        Ok(id)
+        self.with_group(lane, NoraftGroup::read)
     }
 
     /// Handles a message of another node. A message for a lane that was not started has no effect.
@@ -315,13 +312,7 @@ impl<D: Disk> Node<D> {
     /// Reports the time. Call it every few milliseconds.
     pub fn tick(&mut self, now: Duration) {
         self.now = now;
-        let lanes: Vec<u16> = self.lanes.keys().copied().collect();
-        for lane in lanes {
-            if let Some(lane) = self.lanes.get_mut(&lane) {
-                lane.group.tick(now);
-            }
-            self.run(lane);
-        }
+        self.with_all(|lane| lane.group.tick(now));
         if self.mark_at.take_if(|at| *at <= now).is_some() {
             // Without a mark, a recovery from damage may take it for a torn tail.
             let _ = self.wal.write_mark();
@@ -332,13 +323,7 @@ impl<D: Disk> Node<D> {
     pub fn poll_sync(&mut self) -> Option<SyncRequest> {
         let result = self.wal.poll_sync();
         let is_writable = result.is_ok();
-        let lanes: Vec<u16> = self.lanes.keys().copied().collect();
-        for lane in lanes {
-            if let Some(lane) = self.lanes.get_mut(&lane) {
-                lane.group.set_writable(is_writable);
-            }
-            self.run(lane);
-        }
+        self.with_all(|lane| lane.group.set_writable(is_writable));
         result.ok().flatten()
     }
 
@@ -348,15 +333,11 @@ impl<D: Disk> Node<D> {
             return;
         };
         self.mark_at = Some(self.now + MARK_DELAY);
-        let lanes: Vec<u16> = self.lanes.keys().copied().collect();
-        for number in lanes {
-            if let Some(lane) = self.lanes.get_mut(&number) {
-                while let Some((token, _)) = lane.tokens.pop_front_if(|(_, at)| *at <= durable) {
-                    lane.group.synced(token);
-                }
+        self.with_all(|lane| {
+            while let Some((token, _)) = lane.tokens.pop_front_if(|(_, at)| *at <= durable) {
+                lane.group.synced(token);
             }
-            self.run(number);
-        }
+        });
     }
 
     /// Returns the next event.
@@ -398,10 +379,7 @@ impl<D: Disk> Node<D> {
     /// # Errors
     /// [`Refused`].
     pub fn change_members(&mut self, lane: u16, members: &Members) -> Result<(), Refused> {
-        let group = &mut self.lanes.get_mut(&lane).ok_or(Refused::NotLeader)?.group;
-        group.change_members(members)?;
-        self.run(lane);
-        Ok(())
+        self.with_group(lane, |group| group.change_members(members))
     }
 
     /// Lets another voter take over a lane.
@@ -409,10 +387,29 @@ impl<D: Disk> Node<D> {
     /// # Errors
     /// [`Refused`].
     pub fn transfer(&mut self, lane: u16, to: NodeId) -> Result<(), Refused> {
-        let group = &mut self.lanes.get_mut(&lane).ok_or(Refused::NotLeader)?.group;
-        group.transfer(to)?;
+        self.with_group(lane, |group| group.transfer(to))
+    }
+
+    /// Calls the group of a lane, and executes its outputs.
+    fn with_group<R>(
+        &mut self,
+        lane: u16,
+        act: impl FnOnce(&mut NoraftGroup) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
+        let result = act(&mut self.lanes.get_mut(&lane).ok_or(Refused::NotLeader)?.group)?;
         self.run(lane);
-        Ok(())
+        Ok(result)
+    }
+
+    /// Calls all lanes, and executes their outputs.
+    fn with_all(&mut self, mut act: impl FnMut(&mut Lane)) {
+        let lanes: Vec<u16> = self.lanes.keys().copied().collect();
+        for number in lanes {
+            if let Some(lane) = self.lanes.get_mut(&number) {
+                act(lane);
+            }
+            self.run(number);
+        }
     }
 
     /// Executes the outputs of a lane, until the log refuses one.

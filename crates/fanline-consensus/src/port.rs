@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::wal::Vote;
+use crate::wal::limits::ENTRY_BYTES_MAX;
 
 /// Id of a node in a group: [`Wal::member`](crate::wal::Wal::member), a random number. A node that lost its log, or
 /// maybe a vote, is another one. Messages to the node that it was must not reach it.
@@ -151,6 +152,24 @@ pub struct Settings {
     pub peer_bytes_max: usize,
     /// Maximum bytes of entries that are not committed: usually [`UNCOMMITTED_BYTES_MAX`].
     pub uncommitted_bytes_max: usize,
+}
+
+impl Settings {
+    /// Checks whether a leader accepts a command, while entries of this many bytes are not committed.
+    pub(crate) fn check_command(
+        &self,
+        command: &[u8],
+        uncommitted_bytes: usize,
+    ) -> Result<(), Refused> {
+        if command.len() >= ENTRY_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+        let bytes = uncommitted_bytes + command.len() + 1;
+        match uncommitted_bytes > 0 && bytes > self.uncommitted_bytes_max {
+            true => Err(Refused::Busy),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The stored state of a group on a node.

@@ -1,5 +1,7 @@
 //! Operations as bytes: the entries of a lane with folders.
 
+use crate::bytes::{put, take, take_byte, take_slice};
+
 /// Version of the format.
 const VERSION: u8 = 1;
 /// Version and checksum.
@@ -64,7 +66,7 @@ impl Operation<'_> {
 
 fn numbered(entry: &mut Vec<u8>, kind: u8, number: u64) {
     entry.push(kind);
-    entry.extend_from_slice(&number.to_le_bytes());
+    put(entry, number);
 }
 
 fn named(entry: &mut Vec<u8>, kind: u8, name: &str) {
@@ -125,18 +127,18 @@ pub(super) fn parse(entry: &[u8]) -> Result<Vec<Operation<'_>>, Malformed> {
 }
 
 fn next<'a>(rest: &mut &'a [u8]) -> Option<Operation<'a>> {
-    let kind = take(rest, 1)?[0];
+    let kind = take_byte(rest)?;
     Some(match kind {
         FOLDER => Operation::Folder(name(rest)?),
-        FILE => Operation::File(number(rest)?),
+        FILE => Operation::File(take(rest)?),
         WRITE => {
-            let offset = number(rest)?;
-            let length = u32::from_le_bytes(take(rest, 4)?.try_into().ok()?);
-            let bytes = take(rest, usize::try_from(length).ok()?)?;
+            let offset = take(rest)?;
+            let length = u32::from_le_bytes(take_slice(rest, 4)?.try_into().ok()?);
+            let bytes = take_slice(rest, usize::try_from(length).ok()?)?;
             offset.checked_add(u64::from(length))?;
             Operation::Write(offset, bytes)
         }
-        TRUNCATE => Operation::Truncate(number(rest)?),
+        TRUNCATE => Operation::Truncate(take(rest)?),
         REMOVE => Operation::Remove,
         LINK => Operation::Link(name(rest)?),
         UNLINK => Operation::Unlink(name(rest)?),
@@ -145,18 +147,8 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<Operation<'a>> {
     })
 }
 
-pub(super) fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-    let (taken, left) = rest.split_at_checked(length)?;
-    *rest = left;
-    Some(taken)
-}
-
-pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
-    Some(u64::from_le_bytes(take(rest, 8)?.try_into().ok()?))
-}
-
 pub(super) fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
-    let length = u16::from_le_bytes(take(rest, 2)?.try_into().ok()?);
-    let name = take(rest, usize::from(length))?;
+    let length = u16::from_le_bytes(take_slice(rest, 2)?.try_into().ok()?);
+    let name = take_slice(rest, usize::from(length))?;
     std::str::from_utf8(name).ok()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fanline_engine::store::{Disk, DiskError};
 
 use super::codec::{self, HEAD_BYTES};
+use crate::bytes::{put, take};
 
 /// The files of the table on the disk, which are written in turn.
 pub(super) const TABLES: [&str; 2] = ["names.0", "names.1"];
@@ -69,11 +70,11 @@ impl Names {
 
     pub(super) fn encode(&self, version: u64) -> Vec<u8> {
         let mut bytes = codec::begin();
-        bytes.extend_from_slice(&version.to_le_bytes());
-        bytes.extend_from_slice(&self.last.to_le_bytes());
-        bytes.extend_from_slice(&(self.numbers.len() as u64).to_le_bytes());
+        put(&mut bytes, version);
+        put(&mut bytes, self.last);
+        put(&mut bytes, self.numbers.len() as u64);
         for (name, number) in &self.numbers {
-            bytes.extend_from_slice(&number.to_le_bytes());
+            put(&mut bytes, *number);
             // Names are checked when they are recorded.
             let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
             bytes.extend_from_slice(&length.to_le_bytes());
@@ -86,13 +87,13 @@ impl Names {
     /// Parses a table, and its version. Bytes of an earlier, longer table may follow.
     fn parse(bytes: &[u8]) -> Option<(Self, u64)> {
         let mut rest = bytes.get(HEAD_BYTES..)?;
-        let version = codec::number(&mut rest)?;
+        let version = take(&mut rest)?;
         let mut names = Names {
-            last: codec::number(&mut rest)?,
+            last: take(&mut rest)?,
             ..Names::default()
         };
-        for _ in 0..codec::number(&mut rest)? {
-            let number = codec::number(&mut rest)?;
+        for _ in 0..take(&mut rest)? {
+            let number = take(&mut rest)?;
             let name = codec::name(&mut rest)?;
             names.numbers.insert(name.to_owned(), number);
         }

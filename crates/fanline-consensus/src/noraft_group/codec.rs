@@ -2,9 +2,9 @@
 
 use noraft::{ClusterConfig, LogEntries, LogEntry, LogIndex, LogPosition, Message, NodeId, Term};
 
+use crate::bytes::{put, put_nodes, take, take_byte, take_nodes, take_slice};
+
 const VERSION: u8 = 1;
-/// Maximum number of nodes in a list of members.
-const NODES_MAX: usize = 64;
 
 /// A message between two nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,10 +58,7 @@ pub(super) fn read_entry(bytes: &[u8]) -> Option<LogEntry> {
 pub(super) fn write_config(config: &ClusterConfig) -> Vec<u8> {
     let mut out = Vec::new();
     for nodes in [&config.voters, &config.new_voters, &config.non_voters] {
-        put(&mut out, nodes.len() as u64);
-        for node in nodes {
-            put(&mut out, node.get());
-        }
+        put_nodes(&mut out, nodes.iter().map(|node| node.get()));
     }
     out
 }
@@ -73,10 +70,8 @@ pub(super) fn read_config(mut bytes: &[u8]) -> Option<ClusterConfig> {
         &mut config.new_voters,
         &mut config.non_voters,
     ] {
-        let count = usize::try_from(take(&mut bytes)?).ok()?;
-        for _ in 0..(count <= NODES_MAX).then_some(count)? {
-            nodes.insert(NodeId::new(take(&mut bytes)?));
-        }
+        let found: Vec<u64> = take_nodes(&mut bytes)?;
+        nodes.extend(found.into_iter().map(NodeId::new));
     }
     bytes.is_empty().then_some(config)
 }
@@ -219,8 +214,7 @@ fn take_entries(rest: &mut &[u8], stored: &mut Vec<Vec<u8>>) -> Option<LogEntrie
     let mut entries = LogEntries::new(take_position(rest)?);
     for _ in 0..take(rest)? {
         let length = usize::try_from(take(rest)?).ok()?;
-        let (bytes, after) = rest.split_at_checked(length)?;
-        *rest = after;
+        let bytes = take_slice(rest, length)?;
         let entry = read_entry(bytes)?;
         let is_in_order =
             !matches!(entry, LogEntry::Term(term) if term <= entries.last_position().term);
@@ -233,25 +227,9 @@ fn take_entries(rest: &mut &[u8], stored: &mut Vec<Vec<u8>>) -> Option<LogEntrie
     Some(entries)
 }
 
-fn put(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
 fn put_position(out: &mut Vec<u8>, position: LogPosition) {
     put(out, position.term.get());
     put(out, position.index.get());
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(u64::from_le_bytes(*number))
-}
-
-fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
-    let (byte, rest) = bytes.split_first()?;
-    *bytes = rest;
-    Some(*byte)
 }
 
 fn take_position(bytes: &mut &[u8]) -> Option<LogPosition> {

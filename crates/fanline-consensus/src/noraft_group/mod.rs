@@ -27,7 +27,6 @@ use crate::port::{
     Entry, Group, Members, MessageError, NodeId, Output, Refused, Settings, Stored, Token,
 };
 use crate::wal::Vote;
-use crate::wal::limits::ENTRY_BYTES_MAX;
 use codec::Packet;
 use elections::Elections;
 use flight::Flights;
@@ -49,7 +48,7 @@ pub struct NoraftGroup {
     reads: Reads,
     /// Bytes of the entries that are not committed.
     uncommitted_bytes: usize,
-    uncommitted_bytes_max: usize,
+    settings: Settings,
     /// The vote that was requested to be stored.
     vote: Vote,
     commit: u64,
@@ -339,7 +338,7 @@ impl Group for NoraftGroup {
             flights: Flights::new(settings.peer_bytes_max, settings.heartbeat * 2),
             reads: Reads::default(),
             uncommitted_bytes: 0,
-            uncommitted_bytes_max: settings.uncommitted_bytes_max,
+            settings,
             vote: stored.vote,
             commit: stored.floor.0,
             leader: (None, stored.vote.term),
@@ -353,13 +352,7 @@ impl Group for NoraftGroup {
         if !self.is_leader() {
             return Err(Refused::NotLeader);
         }
-        if command.len() >= ENTRY_BYTES_MAX {
-            return Err(Refused::TooLong);
-        }
-        let bytes = self.uncommitted_bytes + command.len() + 1;
-        if self.uncommitted_bytes > 0 && bytes > self.uncommitted_bytes_max {
-            return Err(Refused::Busy);
-        }
+        (self.settings).check_command(command, self.uncommitted_bytes)?;
         let index = self.node.propose_command().index.get();
         let bytes = codec::write_entry(&LogEntry::Command, command);
         self.take_actions(&[(index, bytes)]);

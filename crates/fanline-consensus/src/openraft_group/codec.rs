@@ -10,12 +10,11 @@ use openraft::EntryPayload;
 use super::types::{
     Command, Entry, LeaderId, LogId, Membership, Payload, Vote, log_id, membership, term_of,
 };
+use crate::bytes::{put, put_nodes, take, take_byte, take_nodes, take_slice};
 use crate::port::NodeId;
 use crate::wal::limits::INDEX_MAX;
 
 const VERSION: u8 = 2;
-/// Maximum number of nodes in a list of members.
-const NODES_MAX: usize = 64;
 
 /// A message between two nodes: a request, or the answer to the one with the same number. Answers repeat what they
 /// confirm, so an answer to a request of an earlier process with the same number does no harm.
@@ -122,23 +121,15 @@ pub(super) fn write_members(membership: &Membership) -> Vec<u8> {
         sets.get(1).unwrap_or(&empty),
         &learners,
     ] {
-        put(&mut out, nodes.len() as u64);
-        for node in nodes {
-            put(&mut out, *node);
-        }
+        put_nodes(&mut out, nodes.iter().copied());
     }
     out
 }
 
 pub(super) fn read_members(mut bytes: &[u8]) -> Option<Membership> {
-    let mut lists = [const { BTreeSet::new() }; 3];
-    for nodes in &mut lists {
-        let count = usize::try_from(take(&mut bytes)?).ok()?;
-        for _ in 0..(count <= NODES_MAX).then_some(count)? {
-            nodes.insert(take(&mut bytes)?);
-        }
-    }
-    let [voters, new_voters, learners] = lists;
+    let voters = take_nodes(&mut bytes)?;
+    let new_voters = take_nodes(&mut bytes)?;
+    let learners = take_nodes(&mut bytes)?;
     bytes
         .is_empty()
         .then(|| membership(voters, new_voters, learners))
@@ -293,17 +284,11 @@ fn take_entries(rest: &mut &[u8], prev: Option<LogId>) -> Option<Vec<Entry>> {
     let mut last = prev.unwrap_or_else(|| log_id(0, 0));
     for _ in 0..count {
         let length = usize::try_from(take(rest)?).ok()?;
-        let (bytes, after) = rest.split_at_checked(length)?;
-        *rest = after;
-        let entry = read_entry(last, bytes)?;
+        let entry = read_entry(last, take_slice(rest, length)?)?;
         last = entry.log_id;
         entries.push(entry);
     }
     Some(entries)
-}
-
-fn put(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(&number.to_le_bytes());
 }
 
 fn put_vote(out: &mut Vec<u8>, vote: Vote) {
@@ -318,18 +303,6 @@ fn put_log_id(out: &mut Vec<u8>, id: Option<LogId>) {
         put(out, term_of(&id));
         put(out, id.index);
     }
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(u64::from_le_bytes(*number))
-}
-
-fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
-    let (byte, rest) = bytes.split_first()?;
-    *bytes = rest;
-    Some(*byte)
 }
 
 fn take_vote(bytes: &mut &[u8]) -> Option<Vote> {

@@ -31,7 +31,6 @@ use openraft::{
 use crate::port::{
     Entry, Group, Members, MessageError, NodeId, Output, Refused, Settings, Stored, Token,
 };
-use crate::wal::limits::ENTRY_BYTES_MAX;
 use network::Network;
 use runtime::{Executor, Instant, Shared, poll_once};
 use store::{Change, Log, Machine, Store};
@@ -377,13 +376,7 @@ impl Group for OpenraftGroup {
         if !self.is_leader() {
             return Err(Refused::NotLeader);
         }
-        if command.len() >= ENTRY_BYTES_MAX {
-            return Err(Refused::TooLong);
-        }
-        let bytes = self.uncommitted_bytes + command.len() + 1;
-        if self.uncommitted_bytes > 0 && bytes > self.settings.uncommitted_bytes_max {
-            return Err(Refused::Busy);
-        }
+        (self.settings).check_command(command, self.uncommitted_bytes)?;
         let command = Command(codec::write_command(command));
         let before = self.last().0;
         let bytes = command.0.clone();

@@ -179,7 +179,7 @@ impl Users {
             false => (
                 format!("STREAM.CREATE.{FOLDER}"),
                 format!(
-                    r#"{{"name":"{FOLDER}","subjects":["orders"],"duplicate_window":100000000000}}"#
+                    r#"{{"name":"{FOLDER}","subjects":["orders"],"allow_direct":true,"duplicate_window":100000000000}}"#
                 ),
             ),
             true => (
@@ -300,7 +300,7 @@ impl Clients<JetStreamApp> for Users {
         app.replies();
         for (number, sequence) in &self.acknowledged {
             let request = Sent {
-                subject: format!("$JS.API.STREAM.MSG.GET.{FOLDER}"),
+                subject: format!("$JS.API.DIRECT.GET.{FOLDER}"),
                 reply: "read".to_owned(),
                 payload: format!(r#"{{"seq":{sequence}}}"#),
                 ..Sent::default()
@@ -308,11 +308,9 @@ impl Clients<JetStreamApp> for Users {
             app.handle(&request, now);
             let replies = app.replies();
             let answer = replies.iter().find(|reply| reply.subject == "read");
-            let answer = &answer.ok_or("no answer to a read")?.payload;
-            let id = format!("Nats-Msg-Id: {number}\r\n");
-            let headers = text_after(answer, r#""hdrs":""#).and_then(|it| decode(&it));
-            if !headers.is_some_and(|headers| headers.contains(&id)) {
-                return Err(format!("message {number} is not at {sequence}: {answer}"));
+            let headers = &answer.ok_or("no answer to a read")?.headers;
+            if !headers.contains(&format!("Nats-Msg-Id: {number}\r\n")) {
+                return Err(format!("message {number} is not at {sequence}: {headers}"));
             }
         }
         if let Some(number) = self.open.keys().next() {
@@ -338,26 +336,4 @@ fn number_after(text: &str, before: &str) -> Option<u64> {
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
     rest[..end].parse().ok()
-}
-
-fn text_after(text: &str, before: &str) -> Option<String> {
-    let rest = &text[text.find(before)? + before.len()..];
-    Some(rest[..rest.find('"')?].to_owned())
-}
-
-/// Decodes base64.
-fn decode(text: &str) -> Option<String> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bytes = Vec::new();
-    let (mut bits, mut count) = (0_u32, 0);
-    for digit in text.bytes().filter(|byte| *byte != b'=') {
-        let value = DIGITS.iter().position(|it| *it == digit)?;
-        bits = bits << 6 | u32::try_from(value).ok()?;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from(bits >> count & 0xFF).ok()?);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
