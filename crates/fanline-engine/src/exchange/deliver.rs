@@ -676,10 +676,20 @@ impl<K: Kind> Exchange<K> {
     /// Delivers a message that another server has passed on: to one member of each of its groups.
     #[cold]
     pub(crate) fn deliver_passed_on(&mut self, dispatch: &mut Dispatch<'_>) -> bool {
+        let groups = dispatch.origin.groups.unwrap_or_default();
+        self.deliver_to_groups_alone(dispatch, groups)
+    }
+
+    /// Delivers a message to one member of each of these groups, on this server or where it is passed on. Returns whether
+    /// there was any receiver.
+    pub(super) fn deliver_to_groups_alone(
+        &mut self,
+        dispatch: &mut Dispatch<'_>,
+        groups: &[u8],
+    ) -> bool {
         let mut memo = RouteMemo::default();
         let router = self.routers.of(dispatch.account);
         router.route_once(dispatch.subject, &mut memo);
-        let groups = dispatch.origin.groups.unwrap_or_default();
         let is_taken = self.deliver_to_members(dispatch, memo, groups);
         self.settle_if_needed(dispatch.context.trace.as_deref_mut());
         is_taken
@@ -687,7 +697,7 @@ impl<K: Kind> Exchange<K> {
 
     /// Delivers a message to one local member of each of its groups. If a group has none, passes the message on. Returns
     /// whether there was any receiver.
-    pub(super) fn deliver_to_members(
+    fn deliver_to_members(
         &mut self,
         dispatch: &mut Dispatch<'_>,
         memo: RouteMemo,

@@ -196,13 +196,10 @@ impl<K: Kind> Exchange<K> {
             },
             ..Dispatch::own(account, subject, message)
         };
-        let mut memo = RouteMemo::default();
-        self.routers.of(account).route_once(subject, &mut memo);
-        let is_taken = self.deliver_to_members(&mut missed, memo, groups);
+        let is_taken = self.deliver_to_groups_alone(&mut missed, groups);
         if !is_taken {
             K::redeliver_missed(&mut self.shared, account, subject, message);
         }
-        self.settle_if_needed(None);
         is_taken
     }
 

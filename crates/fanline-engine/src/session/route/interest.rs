@@ -47,8 +47,8 @@ pub(in crate::session) fn sid_of(account: AccountId, key: &Key) -> Vec<u8> {
     [&account.0.to_le_bytes()[..], key.as_bytes()].concat()
 }
 
-/// Replaces the contents of `sid` with the sid of a peer's subscription: that of [`sid_of`], and the cluster of the leaf nodes that have the interest,
-/// if the peer has named it.
+/// Replaces the contents of `sid` with the sid of a peer's subscription: that of [`sid_of`], and the cluster of the leaf
+/// nodes that have the interest, if the peer has named it.
 fn write_sid_of_peer(account: AccountId, interest: &RouteInterest<'_>, sid: &mut Vec<u8>) {
     sid.clear();
     sid.extend_from_slice(&account.0.to_le_bytes());
