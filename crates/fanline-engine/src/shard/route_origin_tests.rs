@@ -2,25 +2,46 @@
 
 use std::time::Duration;
 
-use super::route_tests::{connect, info};
+use super::route_tests::{connect, info, settings};
 use super::tests::{Client, Simulation};
-use crate::auth::{ConnectionKind, Peer};
+use crate::auth::{Auth, ConnectionKind, Peer};
 use crate::codec::nats::error::CloseReason;
 use crate::session::leaf::Agreed;
+use crate::session::route::{Carries, RouteSettings};
 
 /// Accepts a route of a peer that understands the clusters of leaf nodes.
 pub(super) fn route(simulation: &mut Simulation) -> Client {
-    route_on(simulation, 0)
+    route_on(simulation, 0, "")
 }
 
-fn route_on(simulation: &mut Simulation, shard: usize) -> Client {
+/// Accepts a route on a shard. `pool` are members of the INFO about a pool.
+fn route_on(simulation: &mut Simulation, shard: usize, pool: &str) -> Client {
     let route = simulation.open_route_on(shard, None);
     let own = simulation.read(route);
     assert!(own.contains("\"lnoc\":true,\"lnocu\":true"), "{own}");
-    let info = info("NA").replacen('{', "{\"lnoc\":true,\"lnocu\":true,", 1);
+    let members = format!("{{\"lnoc\":true,\"lnocu\":true,{pool}");
+    let info = info("NA").replacen('{', &members, 1);
     simulation.send(route, &(connect("NA") + &info));
     simulation.read(route);
     route
+}
+
+/// Returns a server whose routes for the global account are on another shard than the leaf connections, and such a
+/// route.
+fn with_route_on_another_shard() -> (Simulation, Client) {
+    let routes = RouteSettings {
+        pool_size: 3,
+        accounts: Vec::new(),
+        shards: 3,
+        ..settings()
+    };
+    // The global account has slot 2.
+    let shard = usize::from(routes.shard_of(&Carries::Slot(2)));
+    assert!(shard > 0);
+    let mut simulation = Simulation::with_routes("NOWN", "own", 3, Auth::Open, routes);
+    let pool = "\"route_pool_size\":3,\"route_pool_idx\":2,";
+    let route = route_on(&mut simulation, shard, pool);
+    (simulation, route)
 }
 
 /// Accepts a leaf connection of a server of this cluster.
@@ -102,17 +123,16 @@ fn message_does_not_return_to_its_cluster() {
     assert_eq!(simulation.read(route), expected);
 }
 
-/// The second time, the routes are on another shard than the leaf connections.
 #[test]
 fn group_members_of_the_same_cluster_are_not_chosen() {
-    for route_shard in [0, 1] {
-        choose_members(route_shard);
-    }
+    let mut simulation = Simulation::clustered(1);
+    let route = route(&mut simulation);
+    choose_members(simulation, route);
+    let (simulation, route) = with_route_on_another_shard();
+    choose_members(simulation, route);
 }
 
-fn choose_members(route_shard: usize) {
-    let mut simulation = Simulation::clustered(route_shard + 1);
-    let route = route_on(&mut simulation, route_shard);
+fn choose_members(mut simulation: Simulation, route: Client) {
     let west = leaf(&mut simulation, "west", "w1");
     let south = leaf(&mut simulation, "south", "s1");
     simulation.send(route, "LS+ west $G work q 5\r\n");
@@ -142,15 +162,12 @@ fn choose_members(route_shard: usize) {
     for each in [route, south] {
         simulation.read(each);
     }
-    simulation.send(west, &"LMSG work | q 2\r\nhi\r\n".repeat(10));
-    let to_route = simulation.read(route);
-    let to_south = simulation.read(south);
-    let count = |text: &str, line| text.matches(line).count();
-    let chosen = (
-        count(&to_route, "LMSG west $G work | q 0 2\r\nhi\r\n"),
-        count(&to_south, "LMSG work | q 2\r\nhi\r\n"),
+    simulation.send(west, "LMSG work | q 2\r\nhi\r\n");
+    assert_eq!(
+        simulation.read(route),
+        "LMSG west $G work | q 0 2\r\nhi\r\n"
     );
-    assert!([(10, 0), (0, 10)].contains(&chosen), "{chosen:?}");
+    assert_eq!(simulation.read(south), "");
 }
 
 #[test]
