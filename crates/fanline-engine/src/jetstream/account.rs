@@ -17,7 +17,8 @@ use super::stream::{OpenBatches, Stream};
 use super::streams::{Key, OWN_PREFIX, Streams};
 use super::transfer::Transfers;
 use super::{
-    ACK_PREFIX, ClusterInfo, ClusterSettings, Message, Now, Port, Storage, Strictness, api,
+    ACK_PREFIX, ApiError, ClusterInfo, ClusterSettings, Message, Now, Port, Storage, StreamConfig,
+    Strictness, api,
 };
 use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
@@ -314,6 +315,16 @@ impl JetStream {
         let prefixes = ["$JS.API."].into_iter().chain(of_domain.as_deref());
         let prefixes: Vec<&str> = prefixes.collect();
         stream_filters(&self.settings.server_id, stream, &prefixes)
+    }
+
+    /// Checks that a stream has as many replicas as the streams of this server.
+    pub(super) fn check_replicas(&self, config: &StreamConfig) -> Result<(), ApiError> {
+        let cluster = self.settings.cluster.as_ref();
+        let own = cluster.map_or(1, |cluster| cluster.replicas.max(1));
+        match config.num_replicas == own {
+            true => Ok(()),
+            false => Err(ApiError::STREAM_REPLICAS_NOT_SUPPORTED),
+        }
     }
 
     /// Returns the server and the cluster of the streams.

@@ -134,6 +134,7 @@ pub(crate) fn of_jetstream(options: &Options) -> Option<ClusterSettings> {
     Some(ClusterSettings {
         name: options.cluster_name.clone().unwrap_or_default(),
         tags: options.server_tags.clone(),
+        replicas: 1,
     })
 }
 

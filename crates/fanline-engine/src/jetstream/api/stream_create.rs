@@ -34,6 +34,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let asset_limits = js.settings.asset_limits;
     asset_limits.fill_stream(&mut config, pedantry)?;
     let mut config = config.checked_new(pedantry)?;
+    js.check_replicas(&config)?;
     follow_origin(js, &mut config);
     stored_metadata_of(&mut config);
     let key = match js.streams.find(&config.name) {

@@ -38,6 +38,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         return Err(ApiError::STREAM_NAME_EXIST_RESTORE_FAILED);
     }
     let mut config = config.checked(Pedantry::Lax)?;
+    call.js.check_replicas(&config)?;
     stored_metadata_of(&mut config);
     check_against_others(call.js, &config, None)?;
     let deliver_subject = call.js.start_restore(config, call.now, call.port)?;

@@ -129,7 +129,7 @@ impl StreamConfig {
             2..=REPLICAS_MAX if self.persist_mode == PersistMode::Async => Err(invalid(
                 "async persist mode is not supported on replicated streams",
             )),
-            2..=REPLICAS_MAX => Err(ApiError::STREAM_REPLICAS_NOT_SUPPORTED),
+            2..=REPLICAS_MAX => Ok(()),
             _ => Err(invalid(format_args!("maximum replicas is {REPLICAS_MAX}"))),
         }
     }

@@ -38,7 +38,6 @@ const NEW_STREAMS: &[(&str, u16)] = &[
     (r#""max_age":50000000"#, 10052),
     (r#""max_age":100000000"#, 0),
     (r#""num_replicas":-1"#, 10133),
-    (r#""num_replicas":2"#, 10074),
     (r#""num_replicas":6"#, 10052),
     (r#""duplicate_window":-1"#, 10052),
     (r#""duplicate_window":50000000"#, 10052),
@@ -276,7 +275,6 @@ fn changed_stream_configs_get_nats_server_errors() {
         (r#""allow_msg_schedules":true"#, "", 10052),
         ("", r#""persist_mode":"async""#, 10052),
         ("", r#""allow_atomic":true"#, 0),
-        ("", r#""num_replicas":3"#, 10074),
         (r#""max_msg_size":5"#, r#""max_msg_size":3"#, 0),
     ] {
         let old = stream(Pedantry::Lax, was).1.unwrap();

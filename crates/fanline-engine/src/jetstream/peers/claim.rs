@@ -6,12 +6,11 @@ use serde::Deserialize;
 use super::filters::questions_to;
 use super::pending::{Pending, Request, Step, send};
 use super::placement::Mismatch;
-use super::question::{Answer, Claim, Forwarded, Question, Subject};
+use super::question::{Answer, Claim, Forwarded, Question, Subject, Wanted};
 use crate::auth::AccountId;
 use crate::jetstream::accounts::JetStreams;
 use crate::jetstream::{
-    ApiError, Message, Now, Pedantry, Placement, Ports, StreamConfig, Strictness, decode_with_flag,
-    overlap,
+    ApiError, Message, Now, Pedantry, Ports, StreamConfig, Strictness, decode_with_flag, overlap,
 };
 
 /// Requests that create a stream, which they name.
@@ -35,9 +34,12 @@ impl JetStreams {
     pub(super) fn step_to_create(&self, path: &str, message: &Message<'_>) -> Option<Step> {
         let peers = self.peers.as_ref()?;
         let config = created(path, message.payload)?;
-        let placement = config.placement.unwrap_or_default();
-        if !Mismatch::of(&placement, &peers.cluster).is_none() {
-            return Some(Step::Placement(placement));
+        let wanted = Wanted {
+            placement: config.placement.unwrap_or_default(),
+            replicas: config.num_replicas,
+        };
+        if !Mismatch::of(&wanted, &peers.cluster).is_none() {
+            return Some(Step::Placement(wanted));
         }
         let claim = Claim {
             name: config.name,
@@ -121,10 +123,10 @@ impl JetStreams {
     }
 
     /// Returns how this server fails to satisfy a placement.
-    pub(super) fn judge_placement(&self, account: AccountId, placement: &Placement) -> Answer {
+    pub(super) fn judge_placement(&self, account: AccountId, wanted: &Wanted) -> Answer {
         let own = self.peers.as_ref();
         let mut mismatch = own.map_or_else(Mismatch::default, |peers| {
-            Mismatch::of(placement, &peers.cluster)
+            Mismatch::of(wanted, &peers.cluster)
         });
         mismatch.is_other_cluster |= !self.is_enabled(account);
         Answer::Placement(mismatch)
@@ -134,13 +136,13 @@ impl JetStreams {
     pub(super) fn end_placement(
         &mut self,
         pending: Pending,
-        placement: &Placement,
+        wanted: &Wanted,
         ports: &mut dyn Ports,
     ) {
         let Some(peers) = &self.peers else {
             return;
         };
-        let mut reasons = Mismatch::of(placement, &peers.cluster);
+        let mut reasons = Mismatch::of(wanted, &peers.cluster);
         let mut suitable = None;
         for (from, answer) in &pending.answers {
             match answer {
@@ -204,8 +206,7 @@ fn created(path: &str, payload: &[u8]) -> Option<StreamConfig> {
     } else {
         return None;
     };
-    let config = config.checked_new(Pedantry::Lax).ok()?;
-    (config.num_replicas <= 1).then_some(config)
+    config.checked_new(Pedantry::Lax).ok()
 }
 
 fn parsed(payload: &[u8]) -> Option<StreamConfig> {

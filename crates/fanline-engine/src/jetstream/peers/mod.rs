@@ -47,6 +47,8 @@ pub struct ClusterSettings {
     pub name: String,
     /// Tags of the server, for the placement of streams.
     pub tags: Vec<String>,
+    /// Number of replicas of the server's streams; 0 counts as 1. More than one means that a group replicates them.
+    pub replicas: i64,
 }
 
 /// The other servers of the cluster with JetStream, their streams, and the requests that wait for them.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::question::{Answer, Claim, Forwarded, Question, Subject};
+use super::question::{Answer, Claim, Forwarded, Question, Subject, Wanted};
 use super::{ANSWER_WAIT, Responder, filters};
 use crate::auth::AccountId;
 use crate::jetstream::accounts::JetStreams;
-use crate::jetstream::{ApiError, Message, Now, Placement, Ports, api};
+use crate::jetstream::{ApiError, Message, Now, Ports, api};
 
 /// Largest number of requests that wait for other servers. More are refused.
 const PENDING_MAX: usize = 10_000;
@@ -50,7 +50,7 @@ pub(super) enum Step {
     /// that it was deleted.
     Settle,
     Claim(Claim),
-    Placement(Placement),
+    Placement(Wanted),
     /// The names of streams whose subjects this filter matches. Afterwards, the descriptions of those on a page are
     /// requested if `then_infos` is set.
     Names {
@@ -98,7 +98,7 @@ impl Step {
         Some(match self {
             Step::Retry | Step::Settle => return None,
             Step::Claim(claim) => Subject::Claim(claim.clone()),
-            Step::Placement(placement) => Subject::Placement(placement.clone()),
+            Step::Placement(wanted) => Subject::Placement(wanted.clone()),
             Step::Names { filter, .. } => Subject::Names(filter.clone()),
             Step::Infos(streams) => {
                 let names = streams.iter().filter(|(_, owner)| owner == server);
@@ -219,7 +219,7 @@ impl JetStreams {
         };
         let answer = match question.subject {
             Subject::Claim(claim) => self.judge(account, &claim, &question.from, now),
-            Subject::Placement(placement) => self.judge_placement(account, &placement),
+            Subject::Placement(wanted) => self.judge_placement(account, &wanted),
             Subject::Names(filter) => Answer::Names(self.names_of_streams(account, &filter)),
             Subject::Infos(names) => Answer::Infos(self.infos_of_streams(account, &names, now)),
             Subject::Account => Answer::Account(self.sums_of(account, now, ports)),
@@ -273,7 +273,7 @@ impl JetStreams {
             Step::Retry => self.repeat(pending, now, ports),
             Step::Settle => self.end_settling(&pending, now, ports),
             Step::Claim(_) => self.end_claim(pending, now, ports),
-            Step::Placement(placement) => self.end_placement(pending, &placement, ports),
+            Step::Placement(wanted) => self.end_placement(pending, &wanted, ports),
             Step::Names { filter, then_infos } => {
                 self.end_names(pending, (&filter, then_infos), now, ports);
             }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::ClusterSettings;
-use crate::jetstream::{ApiError, Placement};
+use super::question::Wanted;
+use crate::jetstream::ApiError;
 
 /// Start of a tag that the server must not have.
 const EXCLUDED: char = '!';
@@ -25,15 +26,19 @@ pub(super) struct Mismatch {
     pub(super) missing: BTreeSet<String>,
     /// Excluded tags that a server has.
     pub(super) forbidden: BTreeSet<String>,
+    /// Whether the server's streams have another number of replicas.
+    pub(super) has_other_replicas: bool,
 }
 
 impl Mismatch {
     /// Compares a server with a placement. Tags are compared without case.
-    pub(super) fn of(placement: &Placement, server: &ClusterSettings) -> Mismatch {
+    pub(super) fn of(wanted: &Wanted, server: &ClusterSettings) -> Mismatch {
+        let placement = &wanted.placement;
         let has = |tag: &str| server.tags.iter().any(|own| own.eq_ignore_ascii_case(tag));
         let mut mismatch = Mismatch {
             is_other_cluster: !placement.cluster.is_empty() && placement.cluster != server.name,
             is_excluded: has(NO_STREAMS),
+            has_other_replicas: wanted.replicas.max(1) != server.replicas.max(1),
             ..Mismatch::default()
         };
         for tag in &placement.tags {
@@ -55,12 +60,16 @@ impl Mismatch {
     pub(super) fn join(&mut self, other: Mismatch) {
         self.is_other_cluster |= other.is_other_cluster;
         self.is_excluded |= other.is_excluded;
+        self.has_other_replicas &= other.has_other_replicas;
         self.missing.extend(other.missing);
         self.forbidden.extend(other.forbidden);
     }
 
     /// Returns the error for a stream that no server may have. `is_short` means that a server has not answered.
     pub(super) fn error(&self, is_short: bool) -> ApiError {
+        if self.has_other_replicas {
+            return ApiError::STREAM_REPLICAS_NOT_SUPPORTED;
+        }
         let mut text = String::new();
         let quoted = |tags: &BTreeSet<String>| {
             let tags: Vec<String> = tags.iter().map(|tag| format!("'{tag}'")).collect();
@@ -85,6 +94,7 @@ impl Mismatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jetstream::Placement;
 
     #[test]
     fn servers_are_compared_by_cluster_and_tags() {
@@ -95,11 +105,16 @@ mod tests {
                 tags: own(tags),
                 ..Placement::default()
             };
+            let wanted = Wanted {
+                placement,
+                replicas: 1,
+            };
             let server = ClusterSettings {
                 name: "c".into(),
                 tags: own(server_tags),
+                replicas: 1,
             };
-            let mismatch = Mismatch::of(&placement, &server);
+            let mismatch = Mismatch::of(&wanted, &server);
             let error = (!mismatch.is_none()).then(|| mismatch.error(false).description);
             let expected = expected.map(|text| format!("no suitable peers for placement{text}"));
             assert_eq!(

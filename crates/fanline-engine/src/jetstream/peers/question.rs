@@ -23,7 +23,7 @@ pub(super) enum Subject {
     /// Whether a stream may have this name and these subjects.
     Claim(Claim),
     /// Whether the server satisfies a placement.
-    Placement(Placement),
+    Placement(Wanted),
     /// The names of the streams with subjects that this filter matches; of all streams if it is empty.
     Names(String),
     /// The descriptions of streams.
@@ -32,6 +32,16 @@ pub(super) enum Subject {
     Account,
     /// Requests the server to create a stream, and to answer the client. It gets no other answer.
     Create(Forwarded),
+}
+
+/// The placement of a stream, and the number of its replicas.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct Wanted {
+    #[serde(flatten)]
+    pub(super) placement: Placement,
+    /// 0 counts as 1.
+    pub(super) replicas: i64,
 }
 
 /// A name and subjects that a server reserves for a stream.

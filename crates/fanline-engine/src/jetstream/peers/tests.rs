@@ -122,6 +122,12 @@ fn matches(filter: &[u8], subject: &[u8]) -> bool {
 
 impl World {
     fn new(count: usize, seed: u64) -> World {
+        World::with_replicas(&[1; 3][..count], seed)
+    }
+
+    /// Creates a server for each number of replicas that the streams of one have.
+    fn with_replicas(replicas: &[i64], seed: u64) -> World {
+        let count = replicas.len();
         let tags: [&[&str]; 3] = [&["ssd"], &["ssd", "eu"], &[]];
         let server = |at: usize| {
             let settings = Settings {
@@ -130,6 +136,7 @@ impl World {
                 cluster: Some(ClusterSettings {
                     name: "c".into(),
                     tags: tags[at].iter().map(|tag| (*tag).to_owned()).collect(),
+                    replicas: replicas[at],
                 }),
                 ..Settings::default()
             };
@@ -548,6 +555,27 @@ fn several_replicas_are_refused() {
     let mut world = World::new(3, 1);
     let config = json!({"name": "S", "num_replicas": 3, "storage": "memory"});
     let refused = world.request(0, "STREAM.CREATE.S", &config);
+    assert_eq!(code(&refused), 10074, "{refused}");
+}
+
+#[test]
+fn stream_is_created_by_a_server_with_as_many_replicas() {
+    let mut world = World::with_replicas(&[1, 3, 1], 1);
+    for (at, replicas, leader) in [(0, 3, "name-1"), (1, 3, "name-1"), (1, 1, "name-0")] {
+        let name = format!("S{at}{replicas}");
+        let config = json!({"name": name, "subjects": [name], "num_replicas": replicas, "storage": "memory"});
+        let created = world.request(at, &format!("STREAM.CREATE.{name}"), &config);
+        assert_eq!(created["cluster"]["leader"], leader, "{created}");
+        assert_eq!(created["config"]["num_replicas"], replicas, "{created}");
+        let same = world.request(2, &format!("STREAM.CREATE.{name}"), &config);
+        assert_eq!(same["cluster"]["leader"], leader, "{same}");
+        let other =
+            json!({"name": name, "subjects": [name], "num_replicas": 5, "storage": "memory"});
+        let refused = world.request(at, &format!("STREAM.UPDATE.{name}"), &other);
+        assert_eq!(code(&refused), 10074, "{refused}");
+    }
+    let config = json!({"name": "T", "num_replicas": 5, "storage": "memory"});
+    let refused = world.request(0, "STREAM.CREATE.T", &config);
     assert_eq!(code(&refused), 10074, "{refused}");
 }
 
