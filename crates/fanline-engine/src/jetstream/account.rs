@@ -629,6 +629,26 @@ impl JetStream {
             self.delete_origin_consumers(key, port);
             self.unsubscribe_stream(key, port);
         }
+        self.unsubscribe_api(port);
+    }
+
+    /// Cancels all subscriptions, and ends waiting pull requests, because another server leads the streams now. Writes
+    /// nothing, and sends nothing else. The caller drops the object afterward.
+    pub(super) fn retire(&mut self, now: Now, port: &mut dyn Port) {
+        let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            if let Some(stream) = self.streams.get_mut(key) {
+                stream.stop_reading(port);
+                stream.with_consumers(now, port, |consumers, context| {
+                    consumers.notify_leadership_change(context);
+                });
+            }
+            self.unsubscribe_stream(key, port);
+        }
+        self.unsubscribe_api(port);
+    }
+
+    fn unsubscribe_api(&self, port: &mut dyn Port) {
         for filter in FILTERS {
             port.unsubscribe(filter.as_bytes());
         }

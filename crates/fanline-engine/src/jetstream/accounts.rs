@@ -216,6 +216,26 @@ impl JetStreams {
         }
     }
 
+    /// Ends all subscriptions, and waiting pull requests with `409 Leadership Change`, because another server leads the
+    /// streams now. Writes nothing, and sends no other message. Drop the object afterward: the changes that it has not
+    /// confirmed may or may not take effect.
+    pub fn retire(&mut self, now: Now, ports: &mut dyn Ports) {
+        for account in self.account_ids() {
+            self.set_api(account, false, ports);
+            self.set_delegate(account, false, ports);
+            let entry = &mut self.entries[account.index()];
+            if let State::Running(mut jetstream) = std::mem::take(&mut entry.state) {
+                jetstream.retire(now, ports.of(account));
+            }
+        }
+        self.retract_from_peers(ports);
+    }
+
+    /// Returns the ids of all accounts.
+    fn account_ids(&self) -> impl Iterator<Item = AccountId> + use<> {
+        (0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX)).map(AccountId)
+    }
+
     pub(super) fn running(&self, account: AccountId) -> Option<&JetStream> {
         match &self.entries.get(account.index())?.state {
             State::Running(jetstream) => Some(jetstream),
@@ -554,8 +574,7 @@ impl Handler for JetStreams {
     }
 
     fn notify_shutdown(&mut self, now: Now, ports: &mut dyn Ports) {
-        for account in 0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX) {
-            let account = AccountId(account);
+        for account in self.account_ids() {
             if let Some(jetstream) = self.touch(account) {
                 jetstream.notify_shutdown(now, ports.of(account));
             }
@@ -563,8 +582,7 @@ impl Handler for JetStreams {
     }
 
     fn close(&mut self, now: Now, ports: &mut dyn Ports) {
-        for account in 0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX) {
-            let account = AccountId(account);
+        for account in self.account_ids() {
             if let Some(jetstream) = self.touch(account) {
                 jetstream.close(now, ports.of(account));
             }

@@ -37,6 +37,7 @@ use crate::store::{DiskError, Record, SyncId};
 
 pub use account::{JetStream, Settings};
 pub use accounts::{AccountFolders, AccountOverview, AccountSync, JetStreams};
+pub use api::refusal_of;
 pub use asset_limits::{AssetLimits, BatchLimits};
 pub use commit::StreamSync;
 pub use config::*;
@@ -45,8 +46,8 @@ pub use folders::Folders;
 pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo, TierInfo};
 pub use limits::ServerLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
-pub use peers::ClusterSettings;
-pub(crate) use peers::{is_all_requests, is_for_delegates, is_of_service};
+pub use peers::{ClusterSettings, is_of_service};
+pub(crate) use peers::{is_all_requests, is_for_delegates};
 pub use streams::StreamId;
 
 /// Maximum delay from a change of a consumer's state, or of the progress of a source, until it is saved. After

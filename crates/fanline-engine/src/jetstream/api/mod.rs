@@ -17,6 +17,7 @@ mod consumer_unpin;
 mod direct_get;
 mod endpoints;
 mod page;
+mod refusal;
 mod stream_create;
 mod stream_delete;
 mod stream_info;
@@ -41,12 +42,17 @@ use crate::headers::{self, no_responders_status};
 use endpoints::ENDPOINTS;
 
 pub(super) use endpoints::Endpoint;
+pub use refusal::refusal_of;
 pub(super) use stream_create::created_reply;
 pub(super) use stream_list::{listed_info, listed_subject, matching_names, remote_on_page};
 
 /// The two most frequent requests: the beginning of their subjects, after the API prefix.
 const NEXT: &[u8] = b"CONSUMER.MSG.NEXT.";
 const DIRECT_GET: &[u8] = b"DIRECT.GET.";
+
+/// Start and end of the `type` of an answer.
+const TYPE_PREFIX: &str = "io.nats.jetstream.api.v1.";
+const TYPE_SUFFIX: &str = "_response";
 
 /// A request with its context.
 struct Call<'a> {
@@ -334,7 +340,7 @@ pub(super) fn refusal(endpoint: &Endpoint, error: &ApiError) -> Vec<u8> {
 
 /// Adds the field `type` before the fields of the body.
 fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
-    let mut reply = format!(r#"{{"type":"io.nats.jetstream.api.v1.{kind}_response""#).into_bytes();
+    let mut reply = format!(r#"{{"type":"{TYPE_PREFIX}{kind}{TYPE_SUFFIX}""#).into_bytes();
     let fields = body.strip_prefix(b"{").unwrap_or(body);
     if fields != b"}" {
         reply.push(b',');

@@ -13,7 +13,7 @@ use super::machine::Consumer;
 use super::serve::{DELIVERED_BYTES_MAX, ServeResult};
 use super::shared::{CallContext, CallWithStore, CommonState, Context, nanos};
 use super::state::State;
-use super::status::Status;
+use super::status::{Remaining, Status};
 use super::{ConsumerId, RestoreError};
 use crate::jetstream::api::requires_newer_level;
 use crate::jetstream::{
@@ -260,10 +260,20 @@ impl Consumers {
 
     /// Notifies clients with waiting requests that the server stops.
     pub fn notify_shutdown(&mut self, context: &mut Context<'_>) {
+        self.end_requests(Status::ServerShutdown, context);
+    }
+
+    /// Notifies clients with waiting requests that another server delivers the records now.
+    pub fn notify_leadership_change(&mut self, context: &mut Context<'_>) {
+        self.end_requests(|_| Status::LeadershipChange, context);
+    }
+
+    /// Ends all waiting requests with a status.
+    fn end_requests(&mut self, last: fn(Remaining) -> Status<'static>, context: &mut Context<'_>) {
         let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.with(id, context, |consumer, call| {
-                consumer.end_requests(Status::ServerShutdown, &mut call.context);
+                consumer.end_requests(last, &mut call.context);
             });
         }
     }

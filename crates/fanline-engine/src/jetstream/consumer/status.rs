@@ -31,6 +31,8 @@ pub(super) enum Status<'a> {
     ExceededMaxRequestMaxBytes(i64),
     /// The consumer was deleted.
     ConsumerDeleted,
+    /// Another server delivers the consumer's records now.
+    LeadershipChange,
     /// The server stops.
     ServerShutdown(Remaining),
     /// A pull request to a push consumer.
@@ -83,6 +85,7 @@ impl Status<'_> {
                 return write!(out, "409 Exceeded MaxRequestMaxBytes of {most}");
             }
             Status::ConsumerDeleted => "409 Consumer Deleted",
+            Status::LeadershipChange => "409 Leadership Change",
             Status::ServerShutdown(_) => "409 Server Shutdown",
             Status::ConsumerIsPushBased => "409 Consumer is push based",
             Status::BadRequest(why) => return write!(out, "400 Bad Request - {why}"),
@@ -162,6 +165,7 @@ mod tests {
             "409 Exceeded MaxRequestMaxBytes of 9",
         );
         check(Status::ConsumerDeleted, "409 Consumer Deleted");
+        check(Status::LeadershipChange, "409 Leadership Change");
         check(Status::ConsumerIsPushBased, "409 Consumer is push based");
         check(
             Status::BadRequest("Priority Group missing"),

@@ -56,7 +56,7 @@ pub(crate) fn is_all_requests(filter: &[u8], domain: Option<&str>) -> bool {
 
 /// Returns whether only the JetStream service may announce a filter to other servers: it tells them of the server's
 /// JetStream, or of a stream.
-pub(crate) fn is_of_service(filter: &[u8]) -> bool {
+pub fn is_of_service(filter: &[u8]) -> bool {
     [SERVER_PREFIX, OWNER_PREFIX]
         .iter()
         .any(|prefix| filter.starts_with(prefix.as_bytes()))

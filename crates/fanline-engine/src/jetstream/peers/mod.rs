@@ -33,8 +33,9 @@ use super::{Message, Now, Ports, api};
 use crate::auth::AccountId;
 use pending::{Pending, Request, Step};
 
+pub use filters::is_of_service;
 pub(super) use filters::stream_filters;
-pub(crate) use filters::{is_all_requests, is_for_delegates, is_of_service};
+pub(crate) use filters::{is_all_requests, is_for_delegates};
 pub(super) use question::AccountSums;
 
 /// Time for which a server waits for the others to answer.
@@ -155,6 +156,18 @@ impl JetStreams {
         if !std::mem::replace(&mut peers.is_announced, true) {
             let filter = filters::requests_of_server(&peers.id);
             ports.of(AccountId::SYSTEM).subscribe(filter.as_bytes());
+        }
+    }
+
+    /// Ends the subscription to the requests of other servers.
+    pub(super) fn retract_from_peers(&mut self, ports: &mut dyn Ports) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        peers.pending.clear();
+        if std::mem::take(&mut peers.is_announced) {
+            let filter = filters::requests_of_server(&peers.id);
+            ports.of(AccountId::SYSTEM).unsubscribe(filter.as_bytes());
         }
     }
 

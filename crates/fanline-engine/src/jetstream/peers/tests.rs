@@ -1,6 +1,9 @@
 //! Several servers whose connections deliver in any order that keeps that of each connection.
 
-use std::collections::{BTreeMap, VecDeque};
+mod lanes;
+mod shelf;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,6 +14,7 @@ use crate::jetstream::accounts::JetStreams;
 use crate::jetstream::{ACK_PREFIX, Handler, Port, Settings};
 use crate::random::FastRandom;
 use crate::subject::Filter;
+use shelf::Shelf;
 
 /// Longest time for which a test waits, in the time of the servers.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -37,6 +41,7 @@ const CORE: usize = usize::MAX;
 struct Packet {
     subject: Vec<u8>,
     reply: Vec<u8>,
+    /// Payload, or the headers of a message without payload.
     payload: Vec<u8>,
 }
 
@@ -46,7 +51,10 @@ struct Outputs {
     account: AccountId,
     filters: BTreeMap<(AccountId, Vec<u8>), usize>,
     changes: Vec<(AccountId, Vec<u8>, bool)>,
+    groups: BTreeSet<(AccountId, Vec<u8>)>,
     published: Vec<(AccountId, Packet)>,
+    /// Number of published messages.
+    count: usize,
 }
 
 impl Port for Outputs {
@@ -54,8 +62,12 @@ impl Port for Outputs {
         let packet = Packet {
             subject: message.subject.into(),
             reply: message.reply.into(),
-            payload: message.payload.into(),
+            payload: match message.payload {
+                b"" => message.headers.into(),
+                payload => payload.into(),
+            },
         };
+        self.count += 1;
         self.published.push((self.account, packet));
     }
 
@@ -89,6 +101,14 @@ impl Port for Outputs {
             self.changes.push((self.account, filter.into(), false));
         }
     }
+
+    fn set_member(&mut self, filter: &[u8], _: &[u8], is_member: bool) {
+        let key = (self.account, filter.to_vec());
+        match is_member {
+            true => self.groups.insert(key),
+            false => self.groups.remove(&key),
+        };
+    }
 }
 
 impl Ports for Outputs {
@@ -100,6 +120,7 @@ impl Ports for Outputs {
 
 struct Server {
     streams: JetStreams,
+    shelf: Shelf,
     outputs: Outputs,
     /// Interest of each other server.
     known: Vec<BTreeMap<(AccountId, Vec<u8>), ()>>,
@@ -116,6 +137,22 @@ struct World {
     random: FastRandom,
 }
 
+/// Creates the JetStream of a server.
+fn service(at: usize, replicas: i64, shelf: &Shelf) -> JetStreams {
+    let tags: [&[&str]; 3] = [&["ssd"], &["ssd", "eu"], &[]];
+    let settings = Settings {
+        server_id: format!("N{at}"),
+        server_name: format!("name-{at}"),
+        cluster: Some(ClusterSettings {
+            name: "c".into(),
+            tags: tags[at].iter().map(|tag| (*tag).to_owned()).collect(),
+            replicas,
+        }),
+        ..Settings::default()
+    };
+    JetStreams::new(settings, Some(Box::new(shelf.clone())), 1)
+}
+
 fn matches(filter: &[u8], subject: &[u8]) -> bool {
     Filter::parse(filter).is_ok_and(|filter| filter.matches(subject))
 }
@@ -128,20 +165,11 @@ impl World {
     /// Creates a server for each number of replicas that the streams of one have.
     fn with_replicas(replicas: &[i64], seed: u64) -> World {
         let count = replicas.len();
-        let tags: [&[&str]; 3] = [&["ssd"], &["ssd", "eu"], &[]];
         let server = |at: usize| {
-            let settings = Settings {
-                server_id: format!("N{at}"),
-                server_name: format!("name-{at}"),
-                cluster: Some(ClusterSettings {
-                    name: "c".into(),
-                    tags: tags[at].iter().map(|tag| (*tag).to_owned()).collect(),
-                    replicas: replicas[at],
-                }),
-                ..Settings::default()
-            };
+            let shelf = Shelf::default();
             Server {
-                streams: JetStreams::new(settings, None, 1),
+                streams: service(at, replicas[at], &shelf),
+                shelf,
                 outputs: Outputs::default(),
                 known: (0..count).map(|_| BTreeMap::new()).collect(),
                 is_up: true,
@@ -154,22 +182,58 @@ impl World {
             now: Now::default(),
             random: FastRandom::new(seed),
         };
-        let (now, access) = (world.now, Access::new(AccessConfig::default()).unwrap());
         for at in 0..count {
-            let server = &mut world.servers[at];
-            server
-                .streams
-                .set_accounts(&access, now, &mut server.outputs);
-            world.collect(at);
+            world.start(at);
         }
         world.run();
         world
     }
 
+    fn start(&mut self, at: usize) {
+        let access = Access::new(AccessConfig::default()).unwrap();
+        let Server {
+            streams, outputs, ..
+        } = &mut self.servers[at];
+        streams.set_accounts(&access, self.now, outputs);
+        self.collect(at);
+    }
+
+    /// Lets a server stop to lead its lane.
+    fn retire(&mut self, at: usize) {
+        let Server {
+            streams, outputs, ..
+        } = &mut self.servers[at];
+        outputs.count = 0;
+        streams.retire(self.now, outputs);
+        self.collect(at);
+    }
+
+    /// Lets a server lead the lane of another one.
+    fn lead(&mut self, at: usize, of: usize) {
+        let shelf = self.servers[of].shelf.clone();
+        self.servers[at].streams = service(at, 3, &shelf);
+        self.servers[at].shelf = shelf;
+        self.servers[at].outputs = Outputs::default();
+        let known = self.servers[at].known.iter().flat_map(BTreeMap::keys);
+        for (account, filter) in known.cloned().collect::<Vec<_>>() {
+            let streams = &mut self.servers[at].streams;
+            streams.handle_peer_interest(account, &filter, true);
+        }
+        self.start(at);
+    }
+
     /// Passes on what a server has published and announced.
     fn collect(&mut self, at: usize) {
         let server = &mut self.servers[at];
-        server.streams.settle(self.now, &mut server.outputs);
+        let streams = &mut server.streams;
+        streams.settle(self.now, &mut server.outputs);
+        while let Some(sync) = streams.poll_sync(self.now.since_start) {
+            let (result, now) = (server.shelf.perform(&sync), self.now.since_start);
+            let (stream, id) = (sync.sync.stream, sync.sync.request.id);
+            streams.handle_synced(sync.account, stream, id, result, now);
+            streams.settle(self.now, &mut server.outputs);
+        }
+        streams.release_acks(self.now.since_start, &mut server.outputs);
         let changes = std::mem::take(&mut server.outputs.changes);
         let published = std::mem::take(&mut server.outputs.published);
         for (account, filter, present) in changes {
@@ -198,7 +262,11 @@ impl World {
     fn publish(&mut self, at: usize, account: AccountId, packet: Packet) {
         let text = String::from_utf8_lossy(&packet.subject).into_owned();
         if text.starts_with("_INBOX.") {
-            let answer = serde_json::from_slice(&packet.payload).unwrap();
+            let status = String::from_utf8_lossy(&packet.payload);
+            let answer = match status.starts_with("NATS/1.0") {
+                true => Value::from(status),
+                false => serde_json::from_slice(&packet.payload).unwrap(),
+            };
             return self.answers.entry(text).or_default().push(answer);
         }
         for to in self.others(at) {
@@ -291,6 +359,24 @@ impl World {
             true => server.known[from].insert((account, filter), ()),
             false => server.known[from].remove(&(account, filter)),
         };
+    }
+
+    /// Lets all events arrive, without timers.
+    fn deliver_events(&mut self) {
+        while self.connections.values().any(|events| !events.is_empty()) {
+            self.step();
+        }
+    }
+
+    /// Publishes a message of a client.
+    fn send_to(&mut self, at: usize, subject: &str, payload: &str) {
+        let packet = Packet {
+            subject: subject.into(),
+            reply: Vec::new(),
+            payload: payload.into(),
+        };
+        self.publish(at, AccountId::GLOBAL, packet);
+        self.deliver_events();
     }
 
     fn run(&mut self) {

@@ -335,18 +335,26 @@ impl Reader {
         };
     }
 
-    /// Deletes the consumer, unless it was created in advance. No request is due afterward.
-    pub(super) fn delete_consumer(&mut self, port: &mut dyn Port) {
+    /// Ends the subscriptions. No request is due afterward. Returns the names of the consumer, if there is one.
+    pub(super) fn stop(&mut self, port: &mut dyn Port) -> Option<Names> {
         let gone = State::BackingOff {
             until: Duration::MAX,
         };
         let State::Reading(reading) = std::mem::replace(&mut self.state, gone) else {
-            return;
+            return None;
         };
         self.has_changed = true;
-        let names = &reading.names;
+        let names = reading.names;
         port.unsubscribe(names.reply.as_bytes());
         port.unsubscribe(names.deliver.as_bytes());
+        Some(names)
+    }
+
+    /// Deletes the consumer, unless it was created in advance. No request is due afterward.
+    pub(super) fn delete_consumer(&mut self, port: &mut dyn Port) {
+        let Some(names) = self.stop(port) else {
+            return;
+        };
         let Reader { api, origin, .. } = self;
         let subject = format!("{api}.CONSUMER.DELETE.{origin}.{}", names.consumer);
         if !names.is_preconfigured && port.has_interest(subject.as_bytes()) {

@@ -64,6 +64,13 @@ impl Stream {
         }
     }
 
+    /// Ends the subscriptions of all remote origins. Their consumers remain, and expire later.
+    pub(in crate::jetstream) fn stop_reading(&mut self, port: &mut dyn Port) {
+        for reader in self.sources.iter_mut().filter_map(|s| s.reader.as_mut()) {
+            reader.stop(port);
+        }
+    }
+
     fn handle_source_message(
         &mut self,
         source: &mut Source,
