@@ -52,6 +52,7 @@ impl JetStreams {
         if !then_infos {
             return self.answer(&pending, &elsewhere, now, ports);
         }
+        self.start(pending.account, now, ports);
         let payload = &pending.request().payload;
         let page = match self.touch(pending.account) {
             Some(jetstream) => api::remote_on_page(jetstream, payload, &elsewhere),
