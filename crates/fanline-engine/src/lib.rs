@@ -25,6 +25,7 @@ mod headers;
 pub mod ids;
 pub mod jetstream;
 mod limits;
+mod name_hash;
 mod outbox;
 mod random;
 mod session;

@@ -2,9 +2,10 @@
 //! events, and deliveries.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::advisory::Advisories;
+use super::advisory::{Advisories, Elected};
 use super::asset_limits::AssetLimits;
 use super::consumer::AckTokens;
 use super::folders::Folders;
@@ -17,7 +18,7 @@ use super::stream::{OpenBatches, Stream};
 use super::streams::{Key, OWN_PREFIX, Streams};
 use super::transfer::Transfers;
 use super::{
-    ACK_PREFIX, ApiError, ClusterInfo, ClusterSettings, Message, Now, Port, Storage, StreamConfig,
+    ACK_PREFIX, ApiError, ClusterSettings, GroupState, Message, Now, Port, Storage, StreamConfig,
     Strictness, api,
 };
 use crate::limits::AccountLimits;
@@ -95,6 +96,10 @@ pub struct JetStream {
     /// Streams that could not be recovered, each with the reason. Their files remain until a client deletes
     /// the stream.
     pub(super) unrecovered: BTreeMap<String, String>,
+    /// The servers that replicate the streams.
+    pub(super) group: Arc<GroupState>,
+    /// Streams and consumers whose leader has not been reported.
+    pub(super) elected: Vec<Elected>,
 }
 
 impl JetStream {
@@ -135,6 +140,8 @@ impl JetStream {
             unreleased: Vec::new(),
             problems: Vec::new(),
             unrecovered: BTreeMap::new(),
+            group: Arc::default(),
+            elected: Vec::new(),
             settings,
         };
         for filter in FILTERS {
@@ -325,20 +332,6 @@ impl JetStream {
             true => Ok(()),
             false => Err(ApiError::STREAM_REPLICAS_NOT_SUPPORTED),
         }
-    }
-
-    /// Returns the server and the cluster of the streams.
-    pub(super) fn cluster_info(&self) -> ClusterInfo {
-        let cluster = self.settings.cluster.as_ref();
-        ClusterInfo {
-            name: cluster.map(|cluster| cluster.name.clone()),
-            leader: self.settings.server_name.clone(),
-        }
-    }
-
-    /// Returns the same, for descriptions that show it in a cluster only.
-    pub(super) fn shown_cluster(&self) -> Option<ClusterInfo> {
-        self.settings.cluster.as_ref().map(|_| self.cluster_info())
     }
 
     /// Returns the subject under which to store a message to `$JS.<domain>.API.$KV.…` or `….$OBJ.…`: the part

@@ -1,6 +1,7 @@
 //! The JetStream instances of a server, one for each account. They share only the server's limits.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::account::{JetStream, Settings};
@@ -10,7 +11,7 @@ use super::limits::{Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
 use super::peers::Peers;
 use super::streams::{OWN_PREFIX, StreamId};
-use super::{ApiError, Handler, Message, Now, Ports, StreamConfig, api};
+use super::{ApiError, GroupState, Handler, Message, Now, Ports, StreamConfig, api};
 use crate::auth::{Access, Account, AccountId, ImportKind, TraceTo, covers};
 use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
@@ -81,6 +82,8 @@ pub struct JetStreams {
     problems: Vec<String>,
     /// The other servers, in a cluster.
     pub(super) peers: Option<Box<Peers>>,
+    /// The servers that replicate the streams.
+    pub(super) group: Arc<GroupState>,
 }
 
 /// State of one account.
@@ -129,6 +132,7 @@ impl JetStreams {
             unreleased: Vec::new(),
             timers: Timers::default(),
             problems: Vec::new(),
+            group: Arc::default(),
         }
     }
 
@@ -199,7 +203,8 @@ impl JetStreams {
             None
         });
         let seed = self.random.seed();
-        let jetstream = JetStream::new(settings, folders, seed, now, ports.of(account));
+        let mut jetstream = JetStream::new(settings, folders, seed, now, ports.of(account));
+        jetstream.group = Arc::clone(&self.group);
         entry.state = State::Running(Box::new(jetstream));
         self.touched.insert(account);
     }
@@ -252,6 +257,23 @@ impl JetStreams {
         self.touched.insert(account);
         jetstream.set_elsewhere(self.used.without(entry.used));
         Some(jetstream)
+    }
+
+    /// Returns the JetStream of an account, for a change that needs no `settle`.
+    pub(super) fn running_mut(&mut self, account: AccountId) -> Option<&mut JetStream> {
+        match &mut self.entries.get_mut(account.index())?.state {
+            State::Running(jetstream) => Some(jetstream),
+            _ => None,
+        }
+    }
+
+    /// Calls `act` for the JetStream of each account.
+    pub(super) fn each_running(&mut self, mut act: impl FnMut(&mut JetStream)) {
+        for entry in &mut self.entries {
+            if let State::Running(jetstream) = &mut entry.state {
+                act(jetstream);
+            }
+        }
     }
 
     /// Returns the name of an account.
@@ -520,12 +542,16 @@ impl Handler for JetStreams {
                 continue;
             };
             jetstream.settle(now, ports.of(account));
+            let has_elected = !jetstream.elected.is_empty();
             let used = jetstream.used();
             self.used = self.used.without(entry.used);
             self.used.add(used);
             entry.used = used;
             self.timers.set(account, jetstream.next_timeout());
             self.unsynced.insert(account);
+            if has_elected {
+                self.announce_leaders(account, now, ports);
+            }
         }
     }
 

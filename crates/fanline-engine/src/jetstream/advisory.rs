@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
+use super::consumer::ConsumerId;
+use super::group::ReplicaInfo;
 use super::info::StateInfo;
+use super::streams::Key;
 use super::{Message, Now, Port, Timestamp};
 use crate::random::Random;
 
@@ -74,6 +77,23 @@ impl Action {
     }
 }
 
+/// A stream or a consumer that has a new leader.
+pub(super) enum Elected {
+    Stream(Key),
+    Consumer(Key, ConsumerId),
+}
+
+#[derive(Serialize)]
+struct LeaderElected<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+    stream: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer: Option<&'a str>,
+    leader: &'a str,
+    replicas: Vec<ReplicaInfo>,
+}
+
 /// Publishes the advisories of one account.
 pub(super) struct Advisories {
     account: String,
@@ -129,6 +149,35 @@ impl Advisories {
         let word = what.to_ascii_uppercase();
         let subject = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
         self.send(what, &subject, Transfer { stream, state }, now, port);
+    }
+
+    /// Reports the leader of a stream or one of its consumers, with all members of its group.
+    pub(super) fn leader_elected(
+        &mut self,
+        (stream, consumer): (&str, Option<&str>),
+        account: Option<&str>,
+        (leader, replicas): (&str, Vec<ReplicaInfo>),
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let (kind, subject) = match consumer {
+            None => (
+                "stream_leader_elected",
+                format!("$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.{stream}"),
+            ),
+            Some(consumer) => (
+                "consumer_leader_elected",
+                format!("$JS.EVENT.ADVISORY.CONSUMER.LEADER_ELECTED.{stream}.{consumer}"),
+            ),
+        };
+        let what = LeaderElected {
+            account,
+            stream,
+            consumer,
+            leader,
+            replicas,
+        };
+        self.send(kind, &subject, what, now, port);
     }
 
     /// Reports an answered API request.

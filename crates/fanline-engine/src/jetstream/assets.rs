@@ -105,7 +105,9 @@ impl JetStream {
         for filter in own_filters(&stream.config().name).iter().chain(&for_peers) {
             port.subscribe(filter.as_bytes());
         }
-        Ok(self.streams.insert(stream, parts.documents))
+        let key = self.streams.insert(stream, parts.documents);
+        self.note_stream_leader(key);
+        Ok(key)
     }
 
     /// Applies a changed configuration that the caller has checked.
@@ -220,8 +222,9 @@ impl JetStream {
             }
             persisted.map(|()| id)
         });
-        if result.is_err() {
-            remove_consumer_documents(documents, &name);
+        match &result {
+            Ok(id) => self.note_consumer_leader(key, *id),
+            Err(_) => remove_consumer_documents(documents, &name),
         }
         result
     }

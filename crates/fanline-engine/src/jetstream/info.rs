@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::group::ClusterInfo;
 use super::stream::{SourceStatus, Stream};
 use super::{API_LEVEL, Now, StreamConfig, Timestamp};
 use crate::limits::AccountLimits;
@@ -21,7 +22,7 @@ pub struct StreamInfo {
     /// Domain of the server, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Server of the stream.
+    /// Servers of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterInfo>,
     /// Progress of copying its origin, for a mirror.
@@ -77,16 +78,6 @@ pub struct LostInfo {
     pub messages: u64,
     /// Bytes of the records.
     pub bytes: u64,
-}
-
-/// Server of a stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ClusterInfo {
-    /// Name of the cluster, if the server is in one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Name of the server.
-    pub leader: String,
 }
 
 /// Description of an account.

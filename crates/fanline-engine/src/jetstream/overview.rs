@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::account::JetStream;
 use super::accounts::AccountOverview;
 use super::consumer::ConsumerInfo;
-use super::info::{ApiStats, ClusterInfo, StateInfo, StreamInfo};
+use super::group::ClusterInfo;
+use super::info::{ApiStats, StateInfo, StreamInfo};
 use super::limits::ServerLimits;
 use super::stream::{SourceStatus, Stream};
 use super::streams::Key;
@@ -155,7 +156,7 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Option<StreamOverview> {
-        let cluster = self.cluster_info();
+        let cluster = self.cluster_info(key);
         let stream = self.streams.get_mut(key)?;
         let info = StreamInfo::of(stream, None, now);
         let (mut consumer_detail, mut direct_consumer_detail) = (Vec::new(), Vec::new());

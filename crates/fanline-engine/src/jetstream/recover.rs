@@ -113,6 +113,7 @@ impl JetStream {
         for problem in problems {
             self.report(format!("stream {name}: {problem}"));
         }
+        self.note_consumer_leaders(key);
         Ok(())
     }
 

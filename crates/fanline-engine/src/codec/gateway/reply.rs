@@ -1,8 +1,7 @@
 //! Marks in front of reply subjects, by which responses find the requester's server.
 
-use ring::digest::{SHA256, digest};
-
 use crate::codec::nats::parse::Publish;
+use crate::name_hash::name_hash;
 use crate::subject::is_literal_subject;
 
 /// Start of a mark.
@@ -14,16 +13,9 @@ const HASH_BYTES: usize = 6;
 /// Length of a mark: two hashes, each followed by a dot.
 const MARK_BYTES: usize = START.len() + 2 * (HASH_BYTES + 1);
 
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
 /// Returns the hash of a cluster's name or of a server's id.
 pub fn hash_of(name: &str) -> [u8; HASH_BYTES] {
-    let digest = digest(&SHA256, name.as_bytes());
-    let mut hash = [0; HASH_BYTES];
-    for (to, byte) in hash.iter_mut().zip(digest.as_ref()) {
-        *to = ALPHABET[usize::from(*byte) % ALPHABET.len()];
-    }
-    hash
+    name_hash(name)
 }
 
 /// A mark: `_GR_.<hash of the requester's cluster>.<hash of its server>.`

@@ -41,19 +41,21 @@ pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let listed = listed(call, key);
     let page = Page::new(listed.len(), request.offset, INFOS_MAX);
     let now = call.now;
-    let cluster = call.js.shown_cluster();
+    let shown = page.of(&listed).iter();
+    let shown: Vec<_> = shown
+        .map(|(_, id)| (*id, call.js.shown_cluster_of_consumer(key, *id)))
+        .collect();
     let stream = call
         .js
         .streams
         .touch(key)
         .ok_or(ApiError::STREAM_NOT_FOUND)?;
     let consumers = stream.with_consumers(now, call.port, |consumers, context| {
-        let infos = page.of(&listed).iter();
+        let infos = shown.into_iter();
         infos
-            .filter_map(|(_, id)| consumers.info(*id, context))
-            .map(|info| ConsumerInfo {
-                cluster: cluster.clone(),
-                ..info
+            .filter_map(|(id, cluster)| {
+                let info = consumers.info(id, context)?;
+                Some(ConsumerInfo { cluster, ..info })
             })
             .collect()
     });

@@ -288,7 +288,7 @@ impl<'a> Call<'a> {
         id: ConsumerId,
     ) -> Result<super::consumer::ConsumerInfo, ApiError> {
         let (now, version) = (self.now, self.js.settings.server_version.clone());
-        let cluster = self.js.shown_cluster();
+        let cluster = self.js.shown_cluster_of_consumer(key, id);
         let stream = self
             .js
             .streams

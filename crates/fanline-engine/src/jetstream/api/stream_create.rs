@@ -64,7 +64,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 pub(in crate::jetstream) fn created_reply(js: &mut JetStream, key: Key, now: Now) -> Vec<u8> {
     let domain = js.settings.domain.clone();
     let version = js.settings.server_version.clone();
-    let cluster = js.shown_cluster();
+    let cluster = js.shown_cluster(key);
     let Some(stream) = js.streams.touch(key) else {
         return Vec::new();
     };

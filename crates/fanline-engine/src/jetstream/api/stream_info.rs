@@ -37,7 +37,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let key = call.stream_key()?;
     let mut info = shown(call, key)?;
     note_missing_origins(call.js, &mut info);
-    info.cluster = Some(call.js.cluster_info());
+    info.cluster = Some(call.js.cluster_info(key));
     let stream = call.stream(key)?;
     let mut page = Page::new(0, 0, 0);
     if !request.subjects_filter.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiErro
     let version = call.js.settings.server_version.clone();
     let mut info = StreamInfo::of(call.stream(key)?, domain.as_deref(), now);
     shown_metadata(&mut info.config.metadata, &version);
-    info.cluster = call.js.shown_cluster();
+    info.cluster = call.js.shown_cluster(key);
     Ok(info)
 }
 

@@ -106,7 +106,7 @@ fn matching<'a>(js: &'a JetStream, subject: &str) -> impl Iterator<Item = (&'a s
 }
 
 fn info(js: &mut JetStream, key: Key, now: Now) -> Option<Box<StreamInfo>> {
-    let (domain, cluster) = (js.settings.domain.clone(), js.shown_cluster());
+    let (domain, cluster) = (js.settings.domain.clone(), js.shown_cluster(key));
     let stream = js.streams.get_mut(key)?;
     let mut info = StreamInfo::of(stream, domain.as_deref(), now);
     info.cluster = cluster;

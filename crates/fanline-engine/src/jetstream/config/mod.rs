@@ -5,6 +5,7 @@ mod check_source;
 mod check_stream;
 mod consumer;
 mod decode;
+mod durability;
 mod level;
 mod overlaps;
 mod stream;
@@ -24,6 +25,7 @@ pub use check_stream::{
 };
 pub use consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
 pub use decode::{Strictness, decode, decode_with_flag};
+pub use durability::Durability;
 pub use level::{API_LEVEL, Metadata, own_metadata, shown_metadata, stored_metadata};
 pub(in crate::jetstream) use overlaps::{OVERLAP_STEPS_MAX, Overlaps, too_many_filters};
 pub use stream::{

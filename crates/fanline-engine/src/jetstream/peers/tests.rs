@@ -1,5 +1,6 @@
 //! Several servers whose connections deliver in any order that keeps that of each connection.
 
+mod groups;
 mod lanes;
 mod shelf;
 
@@ -133,6 +134,8 @@ struct World {
     connections: BTreeMap<(usize, usize), VecDeque<Event>>,
     /// Answers to clients, by reply subject.
     answers: BTreeMap<String, Vec<Value>>,
+    /// Advisories, with their accounts and subjects.
+    events: Vec<(AccountId, String, Value)>,
     now: Now,
     random: FastRandom,
 }
@@ -179,6 +182,7 @@ impl World {
             servers: (0..count).map(server).collect(),
             connections: BTreeMap::new(),
             answers: BTreeMap::new(),
+            events: Vec::new(),
             now: Now::default(),
             random: FastRandom::new(seed),
         };
@@ -263,11 +267,16 @@ impl World {
         let text = String::from_utf8_lossy(&packet.subject).into_owned();
         if text.starts_with("_INBOX.") {
             let status = String::from_utf8_lossy(&packet.payload);
-            let answer = match status.starts_with("NATS/1.0") {
-                true => Value::from(status),
-                false => serde_json::from_slice(&packet.payload).unwrap(),
+            let answer = match &*status {
+                "" => Value::Null,
+                status if status.starts_with("NATS/1.0") => Value::from(status),
+                _ => serde_json::from_slice(&packet.payload).unwrap(),
             };
             return self.answers.entry(text).or_default().push(answer);
+        }
+        if text.starts_with("$JS.EVENT.") {
+            let body = serde_json::from_slice(&packet.payload).unwrap();
+            return self.events.push((account, text, body));
         }
         for to in self.others(at) {
             let known = self.servers[at].known[to].keys();
@@ -440,6 +449,13 @@ impl World {
     fn create(&mut self, at: usize, name: &str, subject: &str) -> Value {
         let config = stream(name, subject);
         self.request(at, &format!("STREAM.CREATE.{name}"), &config)
+    }
+
+    /// Returns the advisories since the last call whose subjects contain a word.
+    fn take_events(&mut self, word: &str) -> Vec<(AccountId, String, Value)> {
+        let mut events = std::mem::take(&mut self.events);
+        events.retain(|(_, subject, _)| subject.contains(word));
+        events
     }
 
     /// Stops a server: its connections end.

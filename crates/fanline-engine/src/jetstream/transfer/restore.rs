@@ -145,6 +145,7 @@ impl JetStream {
                 ));
             }
         }
+        self.note_consumer_leaders(key);
         self.advisories
             .transfer("restore_complete", (&name, None), now, port);
         created_reply(self, key, now)

@@ -3,14 +3,14 @@
 use super::*;
 
 /// Number of the server that plays the leader of a lane.
-const LANE: usize = 1;
+pub(super) const LANE: usize = 1;
 
-fn replicated(name: &str, subject: &str) -> Value {
+pub(super) fn replicated(name: &str, subject: &str) -> Value {
     json!({"name": name, "subjects": [subject], "num_replicas": 3})
 }
 
 /// Creates three servers. The streams of the second one have three replicas.
-fn world() -> World {
+pub(super) fn world() -> World {
     let mut world = World::with_replicas(&[1, 3, 1], 1);
     let created = world.request(0, "STREAM.CREATE.S", &replicated("S", "s"));
     assert_eq!(created["config"]["num_replicas"], 3, "{created}");
