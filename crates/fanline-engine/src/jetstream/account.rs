@@ -18,7 +18,7 @@ use super::stream::{OpenBatches, Stream};
 use super::streams::{Key, OWN_PREFIX, Streams};
 use super::transfer::Transfers;
 use super::{
-    ACK_PREFIX, ApiError, ClusterSettings, GroupState, Message, Now, Port, Storage, StreamConfig,
+    ACK_PREFIX, ApiError, ClusterSettings, GroupState, Message, Now, Port, StreamConfig,
     Strictness, api,
 };
 use crate::limits::AccountLimits;
@@ -100,6 +100,8 @@ pub struct JetStream {
     pub(super) group: Arc<GroupState>,
     /// Streams and consumers whose leader has not been reported.
     pub(super) elected: Vec<Elected>,
+    /// Whether another server must lead, and the name of the preferred one.
+    pub(super) step_down: Option<Option<String>>,
 }
 
 impl JetStream {
@@ -142,6 +144,7 @@ impl JetStream {
             unrecovered: BTreeMap::new(),
             group: Arc::default(),
             elected: Vec::new(),
+            step_down: None,
             settings,
         };
         for filter in FILTERS {
@@ -269,7 +272,7 @@ impl JetStream {
         let stream = key.and_then(|key| self.streams.get(key));
         stream.is_some_and(|stream| {
             let config = stream.config();
-            config.storage == Storage::Memory && self.streams.readers(&config.name).is_empty()
+            !config.is_in_folder() && self.streams.readers(&config.name).is_empty()
         })
     }
 
@@ -322,6 +325,21 @@ impl JetStream {
         let prefixes = ["$JS.API."].into_iter().chain(of_domain.as_deref());
         let prefixes: Vec<&str> = prefixes.collect();
         stream_filters(&self.settings.server_id, stream, &prefixes)
+    }
+
+    /// Checks that an existing stream keeps its number of replicas.
+    pub(super) fn check_replica_update(
+        &self,
+        is: &StreamConfig,
+        requested: &StreamConfig,
+    ) -> Result<(), ApiError> {
+        match self.settings.cluster {
+            Some(_) if is.num_replicas != requested.num_replicas => {
+                Err(ApiError::STREAM_REPLICAS_NOT_UPDATABLE)
+            }
+            Some(_) => Ok(()),
+            None => self.check_replicas(requested),
+        }
     }
 
     /// Checks that a stream has as many replicas as the streams of this server.

@@ -84,6 +84,8 @@ pub struct JetStreams {
     pub(super) peers: Option<Box<Peers>>,
     /// The servers that replicate the streams.
     pub(super) group: Arc<GroupState>,
+    /// Whether another server must lead, and the name of the preferred one.
+    pub(super) step_down: Option<Option<String>>,
 }
 
 /// State of one account.
@@ -133,6 +135,7 @@ impl JetStreams {
             timers: Timers::default(),
             problems: Vec::new(),
             group: Arc::default(),
+            step_down: None,
         }
     }
 
@@ -543,6 +546,9 @@ impl Handler for JetStreams {
             };
             jetstream.settle(now, ports.of(account));
             let has_elected = !jetstream.elected.is_empty();
+            if let Some(preferred) = jetstream.step_down.take() {
+                self.step_down = Some(preferred);
+            }
             let used = jetstream.used();
             self.used = self.used.without(entry.used);
             self.used.add(used);

@@ -9,7 +9,7 @@ use super::stores::StreamParts;
 use super::stream::{Stream, StreamContext};
 use super::streams::Key;
 use super::{
-    ApiError, ConsumerConfig, Now, Port, Storage, StreamConfig, Timestamp, stored_metadata,
+    ApiError, ConsumerConfig, Durability, Now, Port, StreamConfig, Timestamp, stored_metadata,
 };
 use crate::store::DiskError;
 use crate::store::documents::Documents;
@@ -187,7 +187,7 @@ impl JetStream {
     /// Removes a stream's folder.
     pub(super) fn remove_folder(&mut self, config: &StreamConfig) -> Result<(), ApiError> {
         match &mut self.folders {
-            Some(folders) if config.storage == Storage::File => folders
+            Some(folders) if config.is_in_folder() => folders
                 .remove(&config.name)
                 .map_err(ApiError::stream_delete),
             _ => Ok(()),
@@ -204,8 +204,10 @@ impl JetStream {
     ) -> Result<ConsumerId, ApiError> {
         self.streams.touch(key);
         let found = self.streams.with_documents(key);
-        let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let (stream, documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
         let (created, name) = (now.unix_nanos, config.name.clone());
+        let durability = stream.config().durability();
+        let mut documents = documents.filter(|_| durability.stores(&config));
         let result = stream.with_consumers(now, port, |consumers, context| {
             let made = consumers.create(config.clone(), created, context);
             let id = made.map_err(ApiError::consumer_create)?;
@@ -214,7 +216,7 @@ impl JetStream {
             if let (Some(consumer), Some(documents)) = (consumers.get(id), &mut documents) {
                 let mut state = Vec::new();
                 consumer.encode_state(&mut state);
-                persist_consumer_state(documents, consumer, &state);
+                documents.put(&state_of(consumer), state);
             }
             let persisted = persist_consumer_config(documents.as_deref_mut(), created, &config);
             if persisted.is_err() {
@@ -242,7 +244,23 @@ impl JetStream {
         let (stream, documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
         let consumer = stream.consumers().get(id);
         let created = consumer.map_or(now.unix_nanos, |consumer| consumer.created());
-        persist_consumer_config(documents, created, &config)?;
+        let durability = stream.config().durability();
+        let was_stored = consumer.is_some_and(|it| durability.stores(it.config()));
+        let is_stored = durability.stores(&config);
+        match (documents, consumer) {
+            (Some(documents), _) if was_stored && !is_stored => {
+                remove_consumer_documents(Some(documents), &config.name);
+            }
+            (Some(documents), Some(consumer)) if is_stored => {
+                if !was_stored {
+                    let mut state = Vec::new();
+                    consumer.encode_state(&mut state);
+                    documents.put(&state_of(consumer), state);
+                }
+                persist_consumer_config(Some(documents), created, &config)?;
+            }
+            _ => {}
+        }
         let filters_change =
             consumer.is_some_and(|consumer| !consumer.config().filters().eq(config.filters()));
         stream.with_consumers(now, port, |consumers, context| {
@@ -331,10 +349,11 @@ impl JetStream {
             return;
         };
         let mut has_saved = false;
+        let durability = stream.config().durability();
         stream.with_consumers(now, port, |consumers, _| {
             consumers.save(now, all, &mut |consumer, state| {
                 if let Some(documents) = &mut documents {
-                    persist_consumer_state(documents, consumer, state);
+                    persist_consumer_state(documents, consumer, durability, state);
                     has_saved = true;
                 }
             });
@@ -379,13 +398,13 @@ fn change(
     }
 }
 
-/// Writes a consumer's configuration. For a durable consumer, also syncs it.
+/// Writes the configuration of a consumer that is stored. For a durable consumer, also syncs it.
 pub(super) fn persist_consumer_config(
     documents: Option<&mut Documents>,
     created: i64,
     config: &ConsumerConfig,
 ) -> Result<(), ApiError> {
-    let Some(documents) = documents.filter(|_| !config.mem_storage) else {
+    let Some(documents) = documents else {
         return Ok(());
     };
     let document = AssetDocument { created, config };
@@ -393,11 +412,21 @@ pub(super) fn persist_consumer_config(
     write(documents, &name, &document, config.is_durable()).map_err(ApiError::consumer_create)
 }
 
-/// Writes a consumer's state.
-pub(super) fn persist_consumer_state(documents: &mut Documents, consumer: &Consumer, state: &[u8]) {
-    if !consumer.config().mem_storage {
-        documents.put(&format!("{STATE}{}", consumer.name()), state.to_vec());
+/// Writes the state of a consumer, if it is stored.
+pub(super) fn persist_consumer_state(
+    documents: &mut Documents,
+    consumer: &Consumer,
+    durability: Durability,
+    state: &[u8],
+) {
+    if durability.stores(consumer.config()) {
+        documents.put(&state_of(consumer), state.to_vec());
     }
+}
+
+/// Returns the name of the document with a consumer's state.
+fn state_of(consumer: &Consumer) -> String {
+    format!("{STATE}{}", consumer.name())
 }
 
 /// Removes the documents of a consumer.

@@ -75,6 +75,7 @@ fixed! {
     NO_MESSAGE_FOUND = 404, 10037, "no message found";
     NOT_EMPTY_REQUEST = 400, 10038, "expected an empty request payload";
     NOT_ENABLED_FOR_ACCOUNT = 503, 10039, "JetStream not enabled for account";
+    CLUSTER_PEER_NOT_MEMBER = 400, 10040, "peer not a member";
     SOURCE_MAX_MESSAGE_SIZE_TOO_BIG = 400, 10046, "stream source must have max message size >= target";
     STORAGE_RESOURCES_EXCEEDED = 500, 10047, "insufficient storage resources available";
     STREAM_MESSAGE_EXCEEDS_MAXIMUM = 400, 10054, "message size exceeds maximum allowed";
@@ -87,6 +88,7 @@ fixed! {
     STREAM_SEQUENCE_NOT_MATCH = 503, 10063, "expected stream sequence does not match";
     STREAM_SUBJECT_OVERLAP = 400, 10065, "subjects overlap with an existing stream";
     STREAM_REPLICAS_NOT_SUPPORTED = 500, 10074, "replicas > 1 not supported in non-clustered mode";
+    PEER_REMAP = 503, 10075, "peer remap failed";
     NOT_ENABLED = 503, 10076, "JetStream not enabled";
     CONSUMER_CONFIG_REQUIRED = 400, 10078, "consumer config required";
     CONSUMER_DELIVER_TO_WILDCARDS = 400, 10079, "consumer deliver subject has wildcards";
@@ -124,6 +126,7 @@ fixed! {
     CONSUMER_REPLICAS_EXCEEDS_STREAM = 400, 10126, "consumer config replica count exceeds parent stream";
     CONSUMER_NAME_CONTAINS_PATH_SEPARATORS = 400, 10127, "Consumer name can not contain path separators";
     STREAM_NAME_CONTAINS_PATH_SEPARATORS = 400, 10128, "Stream name can not contain path separators";
+    STREAM_MOVE_NOT_IN_PROGRESS = 400, 10129, "stream reconfiguration not in progress";
     STREAM_NAME_EXIST_RESTORE_FAILED = 400, 10130, "stream name already in use, cannot restore";
     CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH = 400, 10131, "Consumer create request did not match filtered subject from create subject";
     CONSUMER_CREATE_DURABLE_AND_NAME_MISMATCH = 400, 10132, "Consumer Durable and Name have to be equal if both are provided";
@@ -209,6 +212,7 @@ fixed! {
 
 worded! {
     no_suitable_peers(why) = 400, 10005, "no suitable peers for placement{why}";
+    step_down(why) = 400, 10005, "{why}";
     consumer_create(detail) = 500, 10012, "{detail}";
     stream_external_api_overlap(prefix, subject) = 400, 10021, "stream external api prefix {prefix} must not overlap with {subject}";
     stream_external_deliver_prefix_overlaps(prefix, subject) = 400, 10022, "stream external delivery prefix {prefix} overlaps with stream subject {subject}";

@@ -98,6 +98,12 @@ impl JetStreams {
         self.group = group;
     }
 
+    /// Returns whether a client has requested since the last call that another server leads, and the name of the server
+    /// that it prefers. Transfer the lead after the answers so far have left.
+    pub fn take_step_down(&mut self) -> Option<Option<String>> {
+        self.step_down.take()
+    }
+
     /// Reports the leader of streams and consumers that were created or opened, in their account and in the system
     /// account.
     pub(super) fn announce_leaders(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
@@ -146,7 +152,7 @@ impl JetStream {
     }
 
     /// Returns the name of the group of a consumer, if it is replicated.
-    fn group_of_consumer(&self, key: Key, id: ConsumerId) -> Option<String> {
+    pub(super) fn group_of_consumer(&self, key: Key, id: ConsumerId) -> Option<String> {
         let stream = self.streams.get(key).filter(|_| self.is_replicated())?;
         let consumer = stream.consumers().get(id)?;
         group_of_consumer(consumer, stream, &self.settings.account)
@@ -248,6 +254,15 @@ impl GroupState {
         let mut replicas: Vec<ReplicaInfo> = members.map(ReplicaInfo::of).collect();
         replicas.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         replicas
+    }
+}
+
+impl ClusterInfo {
+    /// Returns whether a server of this name or id is a member.
+    pub(super) fn has_member(&self, peer: &str) -> bool {
+        let replicas = self.replicas.iter().map(|replica| &replica.name);
+        let mut names = replicas.chain([&self.leader]);
+        names.any(|name| name == peer || hash(name) == peer)
     }
 }
 

@@ -130,6 +130,7 @@ impl JetStream {
             return;
         };
         let commits = stream.commits();
+        let durability = stream.config().durability();
         let is_syncing = documents.as_ref().is_some_and(|it| it.is_syncing());
         let is_busy = is_syncing || !stream.may_write_states();
         if !stream.consumers().has_confirmations() || commits && is_busy && !last {
@@ -140,7 +141,7 @@ impl JetStream {
             let kept = documents.as_mut().filter(|_| commits);
             if let Some(documents) = kept {
                 consumers.save_confirmed(&confirmed, &mut |consumer, state| {
-                    super::assets::persist_consumer_state(documents, consumer, state);
+                    super::assets::persist_consumer_state(documents, consumer, durability, state);
                 });
             }
             confirmed

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::account::JetStream;
-use super::{ApiError, Compression, PersistMode, Storage, StreamConfig, SyncMode as Asked};
+use super::{ApiError, Compression, PersistMode, StreamConfig, SyncMode as Asked};
 use crate::store::documents::{Documents, Found};
 use crate::store::{self, FileOptions, Recovery, Store, StoreLimits, SyncMode};
 
@@ -13,14 +13,14 @@ const INTERVAL_DEFAULT: Duration = Duration::from_secs(120);
 /// Storage of one stream.
 pub(super) struct StreamParts {
     pub(super) store: Store,
-    /// Documents in the stream's folder; `None` for a stream in memory.
+    /// Documents in the stream's folder; `None` for a stream without one.
     pub(super) documents: Option<Documents>,
 }
 
 impl JetStream {
     /// Creates the storage of a new stream.
     pub(super) fn create_parts(&mut self, config: &StreamConfig) -> Result<StreamParts, ApiError> {
-        if config.storage == Storage::Memory {
+        if !config.is_in_folder() {
             return Ok(StreamParts {
                 store: Store::memory(&StoreLimits::default()),
                 documents: None,
@@ -87,6 +87,10 @@ impl JetStream {
             SyncMode::Interval(interval) => interval,
             SyncMode::Commit | SyncMode::None => INTERVAL_DEFAULT,
         };
+        if config.is_replicated() {
+            // Each answer waits until a majority has what was written before it, so it need not wait for the log, too.
+            return SyncMode::None;
+        }
         match config.sync {
             Some(Asked::Commit) => SyncMode::Commit,
             Some(Asked::Interval) => SyncMode::Interval(interval),

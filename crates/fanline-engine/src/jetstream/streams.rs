@@ -47,7 +47,7 @@ pub(super) struct Streams {
 
 pub(super) struct StreamEntry {
     pub(super) stream: Stream,
-    /// Documents in the stream's folder; `None` for a stream in memory.
+    /// Documents in the stream's folder; `None` for a stream without one.
     pub(super) documents: Option<Documents>,
     /// Answers that wait for the disk.
     answers: PendingAnswers,

@@ -88,6 +88,9 @@ fn parse_request(call: &Call<'_>) -> Result<Request, ApiError> {
 
 fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
     check_consumer_name(&request.config.name)?;
+    if request.config.num_replicas > 1 && call.js.settings.cluster.is_none() {
+        return Err(ApiError::STREAM_REPLICAS_NOT_SUPPORTED);
+    }
     let key = call.stream_key()?;
     let pedantry = match request.pedantic {
         true => Pedantry::Pedantic,

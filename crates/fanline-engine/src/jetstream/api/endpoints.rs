@@ -1,10 +1,10 @@
 //! The table of API requests.
 
 use super::{
-    Answer, Call, account_info, cluster_only, consumer_create, consumer_delete, consumer_info,
-    consumer_list, consumer_pause, consumer_reset, consumer_unpin, stream_create, stream_delete,
-    stream_info, stream_list, stream_message, stream_purge, stream_restore, stream_snapshot,
-    stream_update,
+    Answer, Call, account_info, consumer_create, consumer_delete, consumer_info, consumer_list,
+    consumer_pause, consumer_reset, consumer_unpin, leader_stepdown, peers, stream_create,
+    stream_delete, stream_info, stream_list, stream_message, stream_purge, stream_restore,
+    stream_snapshot, stream_update,
 };
 use crate::jetstream::ApiError;
 
@@ -39,10 +39,10 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     Endpoint { path: "STREAM.MSG.DELETE.*", kind: "stream_msg_delete", on_error: "", handle: stream_message::delete },
     Endpoint { path: "STREAM.SNAPSHOT.*", kind: "stream_snapshot", on_error: "", handle: stream_snapshot::handle },
     Endpoint { path: "STREAM.RESTORE.*", kind: "stream_restore", on_error: r#","deliver_subject":"""#, handle: stream_restore::handle },
-    Endpoint { path: "STREAM.LEADER.STEPDOWN.*", kind: "stream_leader_stepdown", on_error: "", handle: cluster_only::handle },
-    Endpoint { path: "STREAM.PEER.REMOVE.*", kind: "stream_remove_peer", on_error: "", handle: cluster_only::handle },
-    Endpoint { path: "STREAM.PEER.EVACUATE.*", kind: "stream_evacuate_peer", on_error: "", handle: cluster_only::handle },
-    Endpoint { path: "STREAM.CANCEL_MOVE.*", kind: "stream_cancel_move", on_error: "", handle: cluster_only::handle },
+    Endpoint { path: "STREAM.LEADER.STEPDOWN.*", kind: "stream_leader_stepdown", on_error: "", handle: leader_stepdown::stream },
+    Endpoint { path: "STREAM.PEER.REMOVE.*", kind: "stream_remove_peer", on_error: "", handle: peers::stream },
+    Endpoint { path: "STREAM.PEER.EVACUATE.*", kind: "stream_evacuate_peer", on_error: "", handle: peers::stream },
+    Endpoint { path: "STREAM.CANCEL_MOVE.*", kind: "stream_cancel_move", on_error: "", handle: peers::cancel_move },
     Endpoint { path: "CONSUMER.CREATE.*", kind: "consumer_create", on_error: "", handle: consumer_create::unnamed },
     Endpoint { path: "CONSUMER.CREATE.*.*", kind: "consumer_create", on_error: "", handle: consumer_create::named },
     Endpoint { path: "CONSUMER.CREATE.*.*.>", kind: "consumer_create", on_error: "", handle: consumer_create::named },
@@ -54,9 +54,9 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     Endpoint { path: "CONSUMER.PAUSE.*.*", kind: "consumer_pause", on_error: NOT_PAUSED, handle: consumer_pause::handle },
     Endpoint { path: "CONSUMER.UNPIN.*.*", kind: "consumer_unpin", on_error: "", handle: consumer_unpin::handle },
     Endpoint { path: "CONSUMER.RESET.*.*", kind: "consumer_reset", on_error: r#","reset_seq":0"#, handle: consumer_reset::handle },
-    Endpoint { path: "CONSUMER.LEADER.STEPDOWN.*.*", kind: "consumer_leader_stepdown", on_error: "", handle: cluster_only::handle },
-    Endpoint { path: "CONSUMER.PEER.REMOVE.*.*", kind: "consumer_remove_peer", on_error: "", handle: cluster_only::handle },
-    Endpoint { path: "CONSUMER.PEER.EVACUATE.*.*", kind: "consumer_evacuate_peer", on_error: "", handle: cluster_only::handle },
+    Endpoint { path: "CONSUMER.LEADER.STEPDOWN.*.*", kind: "consumer_leader_stepdown", on_error: "", handle: leader_stepdown::consumer },
+    Endpoint { path: "CONSUMER.PEER.REMOVE.*.*", kind: "consumer_remove_peer", on_error: "", handle: peers::consumer },
+    Endpoint { path: "CONSUMER.PEER.EVACUATE.*.*", kind: "consumer_evacuate_peer", on_error: "", handle: peers::consumer },
 ];
 
 impl Endpoint {

@@ -5,7 +5,6 @@
 //! the list is searched.
 
 mod account_info;
-mod cluster_only;
 mod consumer_create;
 mod consumer_delete;
 mod consumer_info;
@@ -16,7 +15,9 @@ mod consumer_reset;
 mod consumer_unpin;
 mod direct_get;
 mod endpoints;
+mod leader_stepdown;
 mod page;
+mod peers;
 mod refusal;
 mod stream_create;
 mod stream_delete;

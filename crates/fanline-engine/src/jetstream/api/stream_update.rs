@@ -22,7 +22,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let asset_limits = js.settings.asset_limits;
     asset_limits.fill_stream(&mut requested, pedantry)?;
     let mut config = stream.config().updated(requested, pedantry)?;
-    js.check_replicas(&config)?;
+    js.check_replica_update(stream.config(), &config)?;
     check_consumers(stream, &config.consumer_limits)?;
     stored_metadata_of(&mut config);
     check_against_others(js, &config, Some(key))?;

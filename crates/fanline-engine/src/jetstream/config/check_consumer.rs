@@ -240,8 +240,10 @@ impl ConsumerConfig {
         match self.num_replicas {
             ..0 => Err(ApiError::REPLICAS_COUNT_CANNOT_BE_NEGATIVE),
             0 => Ok(()),
-            count if count > 1 => Err(ApiError::STREAM_REPLICAS_NOT_SUPPORTED),
             count if count > stream.num_replicas => Err(ApiError::CONSUMER_REPLICAS_EXCEEDS_STREAM),
+            count if stream.retention != Retention::Limits && count != stream.num_replicas => {
+                Err(ApiError::CONSUMER_REPLICAS_SHOULD_MATCH_STREAM)
+            }
             _ => Ok(()),
         }
     }

@@ -332,7 +332,7 @@ fn pull_consumer_configs_get_nats_server_errors() {
         (r#""flow_control":true"#, 10089),
         (r#""direct":true"#, 10090),
         (r#""num_replicas":-1"#, 10133),
-        (r#""num_replicas":3"#, 10074),
+        (r#""num_replicas":3"#, 10126),
         (r#""opt_start_seq":1"#, 10094),
         (r#""deliver_policy":"by_start_sequence""#, 10094),
         (

@@ -674,7 +674,7 @@ fn stream_is_created_by_a_server_with_as_many_replicas() {
         let other =
             json!({"name": name, "subjects": [name], "num_replicas": 5, "storage": "memory"});
         let refused = world.request(at, &format!("STREAM.UPDATE.{name}"), &other);
-        assert_eq!(code(&refused), 10074, "{refused}");
+        assert_eq!(code(&refused), 10061, "{refused}");
     }
     let config = json!({"name": "T", "num_replicas": 5, "storage": "memory"});
     let refused = world.request(0, "STREAM.CREATE.T", &config);

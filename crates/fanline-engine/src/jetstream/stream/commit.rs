@@ -62,9 +62,10 @@ impl Stream {
         self.sync_marks.is_syncing()
     }
 
-    /// Returns whether acknowledgements wait for a sync.
+    /// Returns whether acknowledgements wait for a sync. Those of a replicated stream wait until what they confirm is
+    /// written, and the caller replicates it before they leave.
     pub fn commits(&self) -> bool {
-        self.store.commits()
+        self.store.commits() || self.config.is_replicated()
     }
 
     /// Requests a sync of all changes of the log so far, and returns a mark (a number) for them. The changes

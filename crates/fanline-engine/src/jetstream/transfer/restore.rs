@@ -172,6 +172,8 @@ impl JetStream {
                 "two consumers have the same name, or one has none",
             ));
         }
+        let durability = stream.config().durability();
+        documents = documents.filter(|_| durability.stores(&config));
         persist_consumer_config(documents.as_deref_mut(), created, &config)?;
         if let Some(documents) = documents {
             documents.put(&format!("{STATE}{}", config.name), state.to_vec());

@@ -129,3 +129,84 @@ fn reported_members_include_the_leader() {
         (vec!["n1", "n2", "n3"], &json!("n1"))
     );
 }
+
+#[test]
+fn leaders_step_down_on_request() {
+    let mut world = world();
+    world.servers[LANE].streams.set_group(group());
+    world.create(0, "OWN", "own");
+    let durable =
+        json!({"stream_name": "S", "config": {"durable_name": "c", "ack_policy": "explicit"}});
+    world.request(2, "CONSUMER.CREATE.S.c", &durable);
+    let ephemeral = json!({"stream_name": "S", "config": {"name": "e"}});
+    world.request(2, "CONSUMER.CREATE.S.e", &ephemeral);
+    let mut check = |path: &str, payload: Value, expected: (u64, &str, Option<Option<&str>>)| {
+        let path = path.replacen('.', ".LEADER.STEPDOWN.", 1);
+        let answer = world.request(0, &path, &payload);
+        let (error, text, wanted) = expected;
+        assert_eq!(code(&answer), error, "{path} {payload}: {answer}");
+        assert_eq!(answer["success"] == true, error == 0, "{answer}");
+        if !text.is_empty() {
+            assert_eq!(answer["error"]["description"], text);
+        }
+        let wanted = wanted.map(|preferred| preferred.map(str::to_owned));
+        let streams = &mut world.servers[LANE].streams;
+        assert_eq!(streams.take_step_down(), wanted, "{path} {payload}");
+        assert_eq!(streams.take_step_down(), None);
+    };
+    let preferred = |name: &str| json!({"placement": {"preferred": name}});
+    check("STREAM.S", json!({}), (0, "", Some(None)));
+    check("STREAM.S", Value::Null, (0, "", Some(None)));
+    check("STREAM.S", preferred("n2"), (0, "", Some(Some("n2"))));
+    let known = "preferred server \"n1\" is already leader";
+    check("STREAM.S", preferred("n1"), (10005, known, None));
+    let unknown = "preferred server \"x\" not known";
+    check("STREAM.S", preferred("x"), (10005, unknown, None));
+    check(
+        "STREAM.S",
+        json!({"placement": {"cluster": "c"}}),
+        (0, "", Some(None)),
+    );
+    let none = "no replacement peer connected";
+    check(
+        "STREAM.S",
+        json!({"placement": {"cluster": "d"}}),
+        (10005, none, None),
+    );
+    check("STREAM.S", json!({"placement": 5}), (10025, "", None));
+    check("STREAM.none", json!({}), (10059, "", None));
+    check("STREAM.OWN", json!({}), (0, "", None));
+    check("CONSUMER.S.c", preferred("n3"), (0, "", Some(Some("n3"))));
+    check("CONSUMER.S.e", json!({}), (0, "", None));
+    check("CONSUMER.S.none", json!({}), (10014, "", None));
+}
+
+#[test]
+fn servers_of_streams_are_fixed() {
+    let mut world = world();
+    world.servers[LANE].streams.set_group(group());
+    world.create(0, "OWN", "own");
+    let durable =
+        json!({"stream_name": "S", "config": {"durable_name": "c", "ack_policy": "explicit"}});
+    world.request(2, "CONSUMER.CREATE.S.c", &durable);
+    for (path, payload, expected) in [
+        ("STREAM.PEER.REMOVE.S", json!({}), 10003),
+        ("STREAM.PEER.REMOVE.S", json!({"peer": "n2"}), 10075),
+        ("STREAM.PEER.REMOVE.S", json!({"peer": "44jzkV9D"}), 10075),
+        ("STREAM.PEER.EVACUATE.S", json!({"peer": "n1"}), 10075),
+        ("STREAM.PEER.REMOVE.S", json!({"peer": "x"}), 10040),
+        ("STREAM.PEER.REMOVE.none", json!({"peer": "n2"}), 10059),
+        ("STREAM.PEER.REMOVE.OWN", json!({"peer": "name-0"}), 10075),
+        ("CONSUMER.PEER.REMOVE.S.c", json!({"peer": "n3"}), 10075),
+        ("CONSUMER.PEER.REMOVE.S.none", json!({"peer": "n3"}), 10014),
+        ("STREAM.CANCEL_MOVE.S", json!({}), 10129),
+        (
+            "STREAM.UPDATE.S",
+            json!({"name": "S", "subjects": ["s"], "num_replicas": 1}),
+            10061,
+        ),
+    ] {
+        let refused = world.request(0, path, &payload);
+        assert_eq!(code(&refused), expected, "{path} {payload}: {refused}");
+    }
+}
