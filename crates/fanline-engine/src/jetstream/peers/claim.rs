@@ -31,7 +31,12 @@ struct RestoreRequest {
 
 impl JetStreams {
     /// Returns what must happen before this server creates a stream; `None` if the request creates none, or is invalid.
-    pub(super) fn step_to_create(&self, path: &str, message: &Message<'_>) -> Option<Step> {
+    pub(super) fn step_to_create(
+        &self,
+        account: AccountId,
+        path: &str,
+        message: &Message<'_>,
+    ) -> Option<Step> {
         let peers = self.peers.as_ref()?;
         let config = created(path, message.payload)?;
         let wanted = Wanted {
@@ -46,7 +51,8 @@ impl JetStreams {
             subjects: config.subjects,
             is_update: false,
         };
-        (!peers.ids.is_empty()).then_some(Step::Claim(claim))
+        let is_claimed = !peers.ids.is_empty() || self.has_absent(account);
+        is_claimed.then_some(Step::Claim(claim))
     }
 
     /// Returns the claim of a request that changes the subjects of a stream of this server.
@@ -85,6 +91,9 @@ impl JetStreams {
         if self.stores_any(account, &claim.subjects, &claim.name) {
             return Answer::Overlap;
         }
+        if self.has_absent(account) {
+            return Answer::Later;
+        }
         let Some(peers) = &mut self.peers else {
             return Answer::Free;
         };
@@ -107,16 +116,17 @@ impl JetStreams {
     pub(super) fn end_claim(&mut self, pending: Pending, now: Now, ports: &mut dyn Ports) {
         let answers = || pending.answers.iter().map(|(_, answer)| answer);
         if answers().any(|answer| matches!(answer, Answer::Overlap)) {
-            return self.refuse(pending, &ApiError::STREAM_SUBJECT_OVERLAP, ports);
+            return self.refuse(&pending, &ApiError::STREAM_SUBJECT_OVERLAP, ports);
         }
         if !pending.awaited.is_empty() {
-            return self.refuse(pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports);
+            return self.refuse(&pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports);
         }
         // A server that has joined in the meantime was not asked.
         let is_asked = |id: &String| pending.answers.iter().any(|(from, _)| from == id);
         let are_all_asked =
             (self.peers.as_ref()).is_none_or(|peers| peers.ids.iter().all(is_asked));
-        if !are_all_asked || answers().any(|answer| matches!(answer, Answer::Later)) {
+        let must_wait = self.has_absent(pending.account) || !are_all_asked;
+        if must_wait || answers().any(|answer| matches!(answer, Answer::Later)) {
             return self.postpone(pending, now, ports);
         }
         self.handle_here(pending.account, &pending.request().message(), now, ports);
@@ -137,6 +147,7 @@ impl JetStreams {
         &mut self,
         pending: Pending,
         wanted: &Wanted,
+        now: Now,
         ports: &mut dyn Ports,
     ) {
         let Some(peers) = &self.peers else {
@@ -153,9 +164,12 @@ impl JetStreams {
                 _ => {}
             }
         }
+        if suitable.is_none() && wanted.replicas > 1 && self.has_absent(pending.account) {
+            return self.postpone(pending, now, ports);
+        }
         let Some(server) = suitable else {
             let error = reasons.error(!pending.awaited.is_empty());
-            return self.refuse(pending, &error, ports);
+            return self.refuse(&pending, &error, ports);
         };
         let server = server.clone();
         self.forward(pending.account, pending.request(), &server, ports);

@@ -38,12 +38,17 @@ impl JetStreams {
                 names.extend(streams.iter().map(|name| (name.clone(), from.clone())));
             }
         }
-        // Without a filter, the markers tell the streams of servers that have not answered.
+        // Without a filter, the markers tell the streams of servers that have not answered. A server may also have named a
+        // stream because it did not know the leader yet.
         let marked = (self.peers.as_ref()).and_then(|peers| peers.owners.get(&pending.account));
         for (name, owners) in marked.into_iter().flatten().filter(|_| filter.is_empty()) {
             if let Some(owner) = owners.first() {
-                names.entry(name.clone()).or_insert_with(|| owner.clone());
+                names.insert(name.clone(), owner.clone());
             }
+        }
+        let absent = self.absent_streams(pending.account);
+        for name in absent.filter(|_| filter.is_empty()) {
+            names.entry(name.clone()).or_default();
         }
         let elsewhere = Elsewhere {
             names,
@@ -110,10 +115,16 @@ impl JetStreams {
         }
     }
 
-    /// Returns the names of this server's streams with subjects that a filter matches; of all streams if it is empty.
+    /// Returns the names of this server's streams with subjects that a filter matches; of all streams if it is empty,
+    /// also of those that no server leads.
     pub(super) fn names_of_streams(&self, account: AccountId, filter: &str) -> Vec<String> {
         let running = self.running(account);
-        running.map_or_else(Vec::new, |jetstream| api::matching_names(jetstream, filter))
+        let mut names =
+            running.map_or_else(Vec::new, |jetstream| api::matching_names(jetstream, filter));
+        if filter.is_empty() {
+            names.extend(self.absent_streams(account).cloned());
+        }
+        names
     }
 
     /// Returns the descriptions of streams of this server.

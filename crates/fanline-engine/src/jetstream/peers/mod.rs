@@ -13,6 +13,7 @@
 //! - The server that a client is connected to creates the stream, after all other servers have confirmed that its
 //!   name and subjects are free.
 
+mod absent;
 mod claim;
 mod filters;
 mod gather;
@@ -29,7 +30,7 @@ use hashbrown::HashMap;
 use serde_json::Value;
 
 use super::accounts::JetStreams;
-use super::{Message, Now, Ports, api};
+use super::{ApiError, Message, Now, Ports, api};
 use crate::auth::AccountId;
 use pending::{Pending, Request, Step};
 
@@ -65,6 +66,8 @@ pub(super) struct Peers {
     ids: BTreeSet<String>,
     /// Names of their streams in each account, with the ids of the servers that have one.
     owners: HashMap<AccountId, BTreeMap<String, BTreeSet<String>>>,
+    /// Names of streams whose group may have no leader, by the names of their accounts.
+    absent: BTreeMap<String, BTreeSet<String>>,
     pending: BTreeMap<u64, Pending>,
     /// Number of the last pending request.
     last: u64,
@@ -90,6 +93,7 @@ impl Peers {
             delegates: BTreeSet::new(),
             ids: BTreeSet::new(),
             owners: HashMap::new(),
+            absent: BTreeMap::new(),
             pending: BTreeMap::new(),
             last: 0,
         }
@@ -145,6 +149,8 @@ enum Responder {
     At(String),
     /// Here, after other servers have answered this question.
     After(Step),
+    /// Here and now, because no server leads the stream.
+    Absent,
 }
 
 impl JetStreams {
@@ -249,6 +255,11 @@ impl JetStreams {
                 self.begin(account, message, step, now, ports);
                 true
             }
+            Responder::Absent => {
+                let error = ApiError::TEMPORARILY_UNAVAILABLE;
+                api::refuse(path.as_bytes(), message, &error, ports.of(account));
+                true
+            }
         }
     }
 
@@ -262,7 +273,9 @@ impl JetStreams {
         let Some(stream) = api::stream_named(path) else {
             return match gather::first_step(path, message.payload) {
                 _ if is_elsewhere => Responder::Other,
-                Some(step) if !peers.ids.is_empty() => Responder::After(step),
+                Some(step) if !peers.ids.is_empty() || self.has_absent(account) => {
+                    Responder::After(step)
+                }
                 _ => Responder::Here,
             };
         };
@@ -276,13 +289,15 @@ impl JetStreams {
                 _ if is_elsewhere => Responder::Other,
                 _ if has_stream && is_first => Responder::Here,
                 Some(owner) => Responder::At(owner.clone()),
-                None => self.responder_of_missing(path, message),
+                None => self.responder_of_missing(account, path, message),
             };
         }
         if has_stream {
             return match self.claim_of_update(account, path, stream, message) {
                 _ if !is_first => Responder::Other,
-                Some(claim) if !peers.ids.is_empty() => Responder::After(Step::Claim(claim)),
+                Some(claim) if !peers.ids.is_empty() || self.has_absent(account) => {
+                    Responder::After(Step::Claim(claim))
+                }
                 _ => Responder::Here,
             };
         }
@@ -293,19 +308,26 @@ impl JetStreams {
             }
             Some(_) => Responder::Other,
             None if is_elsewhere => Responder::Other,
-            None => self.responder_of_missing(path, message),
+            None if self.is_absent(account, stream) && !message.is_delegated => Responder::Absent,
+            None => self.responder_of_missing(account, path, message),
         }
     }
 
     /// Returns where to answer a request that names a stream of which this server does not know.
-    fn responder_of_missing(&self, path: &str, message: &Message<'_>) -> Responder {
+    fn responder_of_missing(
+        &self,
+        account: AccountId,
+        path: &str,
+        message: &Message<'_>,
+    ) -> Responder {
         let has_peers = self
             .peers
             .as_ref()
             .is_some_and(|peers| !peers.ids.is_empty());
-        match self.step_to_create(path, message) {
+        let is_unsettled = message.is_delegated && (has_peers || self.has_absent(account));
+        match self.step_to_create(account, path, message) {
             Some(step) => Responder::After(step),
-            None if message.is_delegated && has_peers => Responder::After(Step::Settle),
+            None if is_unsettled => Responder::After(Step::Settle),
             None => Responder::Here,
         }
     }

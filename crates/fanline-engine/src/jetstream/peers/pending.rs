@@ -129,7 +129,7 @@ impl JetStreams {
             return;
         }
         match is_full {
-            true => self.refuse(pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports),
+            true => self.refuse(&pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports),
             false => self.ask(pending, now, ports),
         }
     }
@@ -273,7 +273,7 @@ impl JetStreams {
             Step::Retry => self.repeat(pending, now, ports),
             Step::Settle => self.end_settling(&pending, now, ports),
             Step::Claim(_) => self.end_claim(pending, now, ports),
-            Step::Placement(wanted) => self.end_placement(pending, &wanted, ports),
+            Step::Placement(wanted) => self.end_placement(pending, &wanted, now, ports),
             Step::Names { filter, then_infos } => {
                 self.end_names(pending, (&filter, then_infos), now, ports);
             }
@@ -304,6 +304,10 @@ impl JetStreams {
             peers.is_some_and(|peers| peers.owners(pending.account, stream).is_some())
         });
         let is_here = stream.is_some_and(|stream| self.has_stream_in(pending.account, stream));
+        let is_absent = stream.is_some_and(|stream| self.is_absent(pending.account, stream));
+        if is_absent {
+            return self.refuse(pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports);
+        }
         // A stream that is here now was created after the request.
         if !is_elsewhere && !is_here {
             self.handle_here(pending.account, &request.message(), now, ports);
@@ -313,7 +317,7 @@ impl JetStreams {
     /// Lets a request wait for the next attempt. Refuses it if it has waited for too long.
     pub(super) fn postpone(&mut self, mut pending: Pending, now: Now, ports: &mut dyn Ports) {
         if pending.began_at + CLAIM_WAIT <= now.since_start {
-            return self.refuse(pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports);
+            return self.refuse(&pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports);
         }
         pending.postpone(now);
         if let Some(peers) = &mut self.peers {
@@ -334,6 +338,9 @@ impl JetStreams {
             Responder::After(step) => {
                 pending.step = step;
                 self.ask(pending, now, ports);
+            }
+            Responder::Absent => {
+                self.refuse(&pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports);
             }
         }
     }
@@ -357,7 +364,7 @@ impl JetStreams {
     }
 
     /// Answers a request with an error.
-    pub(super) fn refuse(&mut self, pending: Pending, error: &ApiError, ports: &mut dyn Ports) {
+    pub(super) fn refuse(&mut self, pending: &Pending, error: &ApiError, ports: &mut dyn Ports) {
         let request = &pending.request;
         let path = self.request_path(&request.subject).unwrap_or_default();
         api::refuse(

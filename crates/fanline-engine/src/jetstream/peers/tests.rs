@@ -1,5 +1,6 @@
 //! Several servers whose connections deliver in any order that keeps that of each connection.
 
+mod absent;
 mod groups;
 mod lanes;
 mod shelf;
