@@ -219,10 +219,9 @@ impl World {
         self.servers[at].streams = service(at, 3, &shelf);
         self.servers[at].shelf = shelf;
         self.servers[at].outputs = Outputs::default();
-        let known = self.servers[at].known.iter().flat_map(BTreeMap::keys);
-        for (account, filter) in known.cloned().collect::<Vec<_>>() {
-            let streams = &mut self.servers[at].streams;
-            streams.handle_peer_interest(account, &filter, true);
+        let Server { streams, known, .. } = &mut self.servers[at];
+        for (account, filter) in known.iter().flat_map(BTreeMap::keys) {
+            streams.handle_peer_interest(*account, filter, true);
         }
         self.start(at);
     }
