@@ -35,11 +35,11 @@ pub struct GroupState {
 pub struct Follower {
     /// Name of its server.
     pub name: String,
-    /// Whether it was heard recently, and has all that the leader has.
+    /// Whether it has answered recently, and has all that the leader has.
     pub current: bool,
     /// Whether its server is not connected.
     pub offline: bool,
-    /// Nanoseconds since it was last heard.
+    /// Nanoseconds since its last message.
     pub active: u64,
     /// Number of entries that it lacks.
     pub lag: u64,
@@ -75,12 +75,12 @@ pub struct ClusterInfo {
 pub struct ReplicaInfo {
     /// Name of its server.
     pub name: String,
-    /// Whether it was heard recently, and has all that the leader has.
+    /// Whether it has answered recently, and has all that the leader has.
     pub current: bool,
     /// Whether its server is not connected.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub offline: bool,
-    /// Nanoseconds since it was last heard.
+    /// Nanoseconds since its last message.
     pub active: u64,
     /// Number of entries that it lacks.
     #[serde(skip_serializing_if = "is_zero")]
