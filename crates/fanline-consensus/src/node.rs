@@ -266,6 +266,12 @@ impl<D: Disk> Node<D> {
         Some(self.lanes.get(&lane)?.group.members())
     }
 
+    /// Returns the index of the last entry that another member has confirmed to this node as the leader; 0 if none.
+    pub fn confirmed(&self, lane: u16, peer: NodeId) -> u64 {
+        let lane = self.lanes.get(&lane);
+        lane.map_or(0, |lane| lane.group.confirmed(peer))
+    }
+
     /// Returns the index of the last entry that was committed.
     pub fn committed(&self, lane: u16) -> u64 {
         self.lanes.get(&lane).map_or(0, |lane| lane.committed)

@@ -25,6 +25,8 @@ struct Flight {
 pub(super) struct Flights {
     term: Term,
     peers: BTreeMap<NodeId, Flight>,
+    /// The last entry that each peer has confirmed in this term.
+    confirmed: BTreeMap<NodeId, u64>,
     bytes_max: usize,
     /// Time without an answer after which entries count as lost.
     patience: Duration,
@@ -35,6 +37,7 @@ impl Flights {
         Flights {
             term: Term::ZERO,
             peers: BTreeMap::new(),
+            confirmed: BTreeMap::new(),
             bytes_max,
             patience,
         }
@@ -51,6 +54,7 @@ impl Flights {
     ) -> Option<LogEntries> {
         if self.term != term {
             self.peers.clear();
+            self.confirmed.clear();
             self.term = term;
         }
         let lost_at = now.saturating_sub(self.patience);
@@ -91,6 +95,10 @@ impl Flights {
         now: Duration,
         stored: &BTreeMap<u64, Vec<u8>>,
     ) {
+        if let Some(index) = index {
+            let confirmed = self.confirmed.entry(peer).or_default();
+            *confirmed = index.max(*confirmed);
+        }
         let Some(flight) = self.peers.get_mut(&peer) else {
             return;
         };
@@ -109,5 +117,10 @@ impl Flights {
                 self.peers.remove(&peer);
             }
         }
+    }
+
+    /// Returns the last entry that a peer has confirmed in this term; 0 if it has confirmed none.
+    pub(super) fn confirmed(&self, peer: NodeId) -> u64 {
+        self.confirmed.get(&peer).copied().unwrap_or(0)
     }
 }

@@ -56,6 +56,11 @@ pub struct NoraftGroup {
 }
 
 impl NoraftGroup {
+    /// Returns the last entry that a peer has confirmed to this node as the leader; 0 if none.
+    pub(crate) fn confirmed(&self, peer: NodeId) -> u64 {
+        self.flights.confirmed(noraft::NodeId::new(peer))
+    }
+
     /// Executes the library's actions. `fresh` are the stored bytes of the entries that a message or a
     /// proposal brought, with the index of the first.
     fn take_actions(&mut self, fresh: &[(u64, Vec<u8>)]) {
