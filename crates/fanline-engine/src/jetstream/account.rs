@@ -276,6 +276,22 @@ impl JetStream {
         })
     }
 
+    /// Returns whether a message to a subject that is no request concerns a stream here.
+    pub(super) fn takes(&self, subject: &[u8]) -> bool {
+        let named = if subject.starts_with(ACK_PREFIX) {
+            AckTokens::of(subject).map(|tokens| tokens.stream())
+        } else if subject.starts_with(b"$JS.FC.") {
+            subject.split(|b| *b == b'.').nth(2)
+        } else {
+            None
+        };
+        let named = named.and_then(|name| std::str::from_utf8(name).ok());
+        named.is_some_and(|name| self.has_stream(name))
+            || self.inboxes.stream(subject).is_some()
+            || self.store_subject(subject).is_some()
+            || self.streams.stream_of(subject).is_some()
+    }
+
     /// Returns whether there is a stream of this name.
     pub(super) fn has_stream(&self, name: &str) -> bool {
         self.streams.find(name).is_some()

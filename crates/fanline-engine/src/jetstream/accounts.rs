@@ -262,6 +262,18 @@ impl JetStreams {
         Some(jetstream)
     }
 
+    /// Returns whether a message to a subject may concern a stream here. A message that may not can be omitted.
+    pub fn takes(&self, account: AccountId, subject: &[u8]) -> bool {
+        let is_request = self.request_path(subject).is_some();
+        let is_transfer = subject.starts_with(b"$JS.SNAPSHOT.");
+        is_request
+            || is_transfer
+            || subject.starts_with(b"$SYS.")
+            || self
+                .running(account)
+                .is_some_and(|jetstream| jetstream.takes(subject))
+    }
+
     /// Returns the JetStream of an account, for a change that needs no `settle`.
     pub(super) fn running_mut(&mut self, account: AccountId) -> Option<&mut JetStream> {
         match &mut self.entries.get_mut(account.index())?.state {

@@ -98,6 +98,21 @@ impl Overview {
 }
 
 impl Overview {
+    /// Adds other streams of the same account.
+    pub fn join(&mut self, other: Overview) {
+        self.memory += other.memory;
+        self.storage += other.storage;
+        self.reserved_memory = self.reserved_memory.saturating_add(other.reserved_memory);
+        self.reserved_storage = self.reserved_storage.saturating_add(other.reserved_storage);
+        self.api.total += other.api.total;
+        self.api.errors += other.api.errors;
+        self.streams += other.streams;
+        self.consumers += other.consumers;
+        self.messages += other.messages;
+        self.lost += other.lost;
+        self.stream_detail.extend(other.stream_detail);
+    }
+
     /// Returns the sum of all accounts, without details of streams.
     pub fn sum(accounts: &[AccountOverview]) -> Overview {
         let mut sum = Overview::default();
@@ -105,16 +120,10 @@ impl Overview {
             // The limits are those of the server, so all accounts report the same ones.
             sum.limits = one.limits;
             sum.accounts += 1;
-            sum.memory += one.memory;
-            sum.storage += one.storage;
-            sum.reserved_memory = sum.reserved_memory.saturating_add(one.reserved_memory);
-            sum.reserved_storage = sum.reserved_storage.saturating_add(one.reserved_storage);
-            sum.api.total += one.api.total;
-            sum.api.errors += one.api.errors;
-            sum.streams += one.streams;
-            sum.consumers += one.consumers;
-            sum.messages += one.messages;
-            sum.lost += one.lost;
+            sum.join(Overview {
+                stream_detail: Vec::new(),
+                ..one.clone()
+            });
         }
         sum
     }

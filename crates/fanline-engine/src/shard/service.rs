@@ -22,7 +22,9 @@ use crate::exchange::router::{
     has_services, listening, replies_of,
 };
 use crate::exchange::targets::RemoteTargets;
-use crate::jetstream::{ACK_PREFIX, Handler, Message, Now, Outcome, Port, Ports, is_for_delegates};
+use crate::jetstream::{
+    ACK_PREFIX, Handler, Message, Now, Outcome, Port, Ports, is_for_delegates, is_of_service,
+};
 use crate::random::{FastRandom, Purpose, Random, Seed};
 use crate::session::Receipt;
 use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
@@ -46,7 +48,28 @@ const RUN_MAX: usize = 256;
 pub struct JetStreamService<H> {
     handler: H,
     mqtt: SessionRegistry,
+    markers: Markers,
     ports: ShardPorts,
+}
+
+/// The markers of other servers, with the links over which they are known. Two servers may have the same one, while one
+/// takes over a stream from the other.
+#[derive(Default)]
+struct Markers(HashMap<(AccountId, Vec<u8>), Vec<Remote>>);
+
+impl Markers {
+    /// Notes whether a marker is known over some links. Returns whether it is known over any.
+    fn set(&mut self, account: AccountId, filter: &[u8], from: Remote, is_there: bool) -> bool {
+        let key = (account, filter.to_vec());
+        let known = self.0.entry(key.clone()).or_default();
+        known.retain(|links| *links != from);
+        known.extend(is_there.then_some(from));
+        if known.is_empty() {
+            self.0.remove(&key);
+            return false;
+        }
+        true
+    }
 }
 
 /// What the handler of the JetStream service uses to reach the other shards.
@@ -115,6 +138,7 @@ impl<H: Handler> JetStreamService<H> {
         JetStreamService {
             handler: make(&mut ports),
             mqtt: SessionRegistry::new(&config.limits.mqtt),
+            markers: Markers::default(),
             ports,
         }
     }
@@ -167,8 +191,10 @@ impl<H: Handler> JetStreamService<H> {
                     queue,
                     weight,
                 } => {
-                    if let Remote::Links(LinkSet::Routes(_)) = from {
-                        let is_there = weight > 0;
+                    if let Remote::Links(LinkSet::Routes(_)) = from
+                        && is_of_service(filter)
+                    {
+                        let is_there = self.markers.set(account, filter, from, weight > 0);
                         (self.handler).handle_peer_interest(account, filter, is_there);
                     }
                     let ports = &mut self.ports;

@@ -1,6 +1,8 @@
 //! Names and subjects of streams are unique in the cluster: a server claims them from all other servers before it
 //! creates a stream. If two servers claim the same, the one with the lower id creates its stream first.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde::Deserialize;
 
 use super::filters::questions_to;
@@ -142,7 +144,8 @@ impl JetStreams {
         Answer::Placement(mismatch)
     }
 
-    /// Passes the request on to the server with the lowest id that satisfies the placement.
+    /// Passes the request on to a server that satisfies the placement: the same one each time, but different ones for
+    /// different streams.
     pub(super) fn end_placement(
         &mut self,
         pending: Pending,
@@ -154,11 +157,16 @@ impl JetStreams {
             return;
         };
         let mut reasons = Mismatch::of(wanted, &peers.cluster);
+        let rank = |server: &String| {
+            let mut hasher = DefaultHasher::new();
+            (server, &pending.request().subject).hash(&mut hasher);
+            (hasher.finish(), server.clone())
+        };
         let mut suitable = None;
         for (from, answer) in &pending.answers {
             match answer {
                 Answer::Placement(mismatch) if mismatch.is_none() => {
-                    suitable = suitable.into_iter().chain([from]).min();
+                    suitable = suitable.max(Some(rank(from)));
                 }
                 Answer::Placement(mismatch) => reasons.join(mismatch.clone()),
                 _ => {}
@@ -167,11 +175,10 @@ impl JetStreams {
         if suitable.is_none() && wanted.replicas > 1 && self.has_absent(pending.account) {
             return self.postpone(pending, now, ports);
         }
-        let Some(server) = suitable else {
+        let Some((_, server)) = suitable else {
             let error = reasons.error(!pending.awaited.is_empty());
             return self.refuse(&pending, &error, ports);
         };
-        let server = server.clone();
         self.forward(pending.account, pending.request(), &server, ports);
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Mismatch {
     pub(super) forbidden: BTreeSet<String>,
     /// Whether the server's streams have another number of replicas.
     pub(super) has_other_replicas: bool,
+    /// Whether they have several.
+    pub(super) is_replicating: bool,
 }
 
 impl Mismatch {
@@ -39,6 +41,7 @@ impl Mismatch {
             is_other_cluster: !placement.cluster.is_empty() && placement.cluster != server.name,
             is_excluded: has(NO_STREAMS),
             has_other_replicas: wanted.replicas.max(1) != server.replicas.max(1),
+            is_replicating: server.replicas > 1,
             ..Mismatch::default()
         };
         for tag in &placement.tags {
@@ -53,7 +56,11 @@ impl Mismatch {
 
     /// Returns whether the server satisfies the placement.
     pub(super) fn is_none(&self) -> bool {
-        *self == Mismatch::default()
+        let same = Mismatch {
+            is_replicating: self.is_replicating,
+            ..Mismatch::default()
+        };
+        *self == same
     }
 
     /// Adds the reasons of another server.
@@ -61,13 +68,14 @@ impl Mismatch {
         self.is_other_cluster |= other.is_other_cluster;
         self.is_excluded |= other.is_excluded;
         self.has_other_replicas &= other.has_other_replicas;
+        self.is_replicating |= other.is_replicating;
         self.missing.extend(other.missing);
         self.forbidden.extend(other.forbidden);
     }
 
     /// Returns the error for a stream that no server may have. `is_short` means that a server has not answered.
     pub(super) fn error(&self, is_short: bool) -> ApiError {
-        if self.has_other_replicas {
+        if self.has_other_replicas && !self.is_replicating {
             return ApiError::STREAM_REPLICAS_NOT_SUPPORTED;
         }
         let mut text = String::new();
