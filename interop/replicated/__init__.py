@@ -1,0 +1,1 @@
+"""Streams with three replicas, on three servers of one kind."""
