@@ -117,6 +117,11 @@ const TABLES: &[Table] = &[
         "--row", "one-128",
         "--row", "request-128",
     ], FILES),
+    table("replicated", "Replicated streams, beside nats-servers", &[
+        "--quick",
+        "--row", "publish-128",
+        "--row", "publish-one",
+    ], FILES),
     table("bridge", "The bridge", QUICK, &[]),
     table("replay", "Subjects and replay, beside reference loops", QUICK, &[RIVALS]),
     table("footprint", "What a subject costs besides messages", QUICK, &[RIVALS]),

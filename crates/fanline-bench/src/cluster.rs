@@ -1,7 +1,7 @@
 //! `fanline-bench cluster`: clusters of three servers on this machine, all Fanline, all nats-server, or mixed.
 
 mod measure;
-mod mesh;
+pub(crate) mod mesh;
 pub(crate) mod rows;
 
 use anyhow::Result;

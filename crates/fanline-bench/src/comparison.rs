@@ -161,7 +161,7 @@ impl Comparison {
         for program in &programs {
             let kind = match program.system {
                 System::Fanline => Kind::Own,
-                System::Nats | System::Mosquitto => Kind::Rival,
+                System::Nats | System::NatsSynced | System::Mosquitto => Kind::Rival,
             };
             let command = program.command_line();
             let version = format!("{}, started as `{command}`", program.version);
@@ -211,8 +211,21 @@ impl Run {
     pub(crate) fn measure<W: Work, S: Into<Option<Sample>>>(
         &mut self,
         case: &Case<W>,
+        measure: impl FnMut(&Program, Duration) -> Result<S>,
+    ) {
+        self.measure_often(case, 1, measure);
+    }
+
+    /// Does the same as [`measure`](Self::measure), with `times` as many rounds.
+    pub(crate) fn measure_often<W: Work, S: Into<Option<Sample>>>(
+        &mut self,
+        case: &Case<W>,
+        times: u32,
         mut measure: impl FnMut(&Program, Duration) -> Result<S>,
     ) {
+        let rounds = self.rounds * times;
+        let more = (rounds - self.rounds) as usize * self.programs.len();
+        self.progress.inc_length(more as u64);
         let shown = case.work.shown();
         let mut row = Row {
             title: case.title.to_owned(),
@@ -221,7 +234,7 @@ impl Run {
             ..Row::new(case.name, shown.group)
         };
         let mut samples: Vec<(System, Sample)> = Vec::new();
-        for index in turns::order(self.rounds, self.programs.len()) {
+        for index in turns::order(rounds, self.programs.len()) {
             let program = &self.programs[index];
             let label = program.system.label();
             self.progress
@@ -257,7 +270,7 @@ impl Run {
             for metric in &metrics {
                 let rule = match metric {
                     // This time does not measure a server.
-                    Metric::GeneratorCpu => Rule::Never,
+                    Metric::GeneratorCpu | Metric::Sync => Rule::Never,
                     _ => Rule::Range,
                 };
                 row.compare(System::Fanline.label(), other.label(), *metric, rule);
@@ -286,6 +299,7 @@ mod tests {
         check(crate::jetstream::rows::ROWS);
         check(crate::leaf::rows::ROWS);
         check(crate::mqtt::rows::ROWS);
+        check(crate::replicated::rows::ROWS);
         check(crate::transports::ROWS);
     }
 }

@@ -26,6 +26,7 @@ mod leaf;
 mod micro;
 mod mqtt;
 mod replay;
+mod replicated;
 mod report;
 mod rxjava;
 mod schedulers;
@@ -75,6 +76,11 @@ enum Command {
     ///
     /// CPU and memory are those of all three servers.
     Cluster(comparison::site::StoredComparison),
+    /// Compare replicated streams with nats-servers: publishing, consuming, failover, idle costs
+    ///
+    /// Three servers of each kind, on the disk below --dir: Fanline, nats-server, and nats-server that syncs before each
+    /// acknowledgement. CPU and memory are those of all three servers.
+    Replicated(comparison::site::StoredComparison),
     /// Compare MQTT with nats-server and mosquitto: each QoS, to and from NATS, idle clients
     Mqtt(mqtt::Arguments),
     /// Measure the engine's parts on one core: matcher, parser, shard, store; time and allocations
@@ -119,6 +125,7 @@ fn main() -> Result<()> {
         Command::Leaf(arguments) => leaf::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Replicated(arguments) => replicated::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),
         Command::Spin => generator::awake::spin(),
     }

@@ -13,6 +13,8 @@ use anyhow::{Context, Result};
 pub(crate) enum System {
     /// The nats-server version of [`binaries::NATS_SERVER_VERSION`].
     Nats,
+    /// The same, which syncs the disk before each acknowledgement.
+    NatsSynced,
     Fanline,
     /// The MQTT broker of Debian's package.
     Mosquitto,
@@ -22,6 +24,7 @@ impl System {
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Nats => "nats-server",
+            Self::NatsSynced => "nats-server, synced",
             Self::Fanline => "Fanline",
             Self::Mosquitto => "mosquitto",
         }
@@ -84,7 +87,7 @@ impl Program {
             // Mosquitto's configuration file contains the port.
             System::Mosquitto => return self.options.clone(),
             System::Fanline if !is_plain => {}
-            System::Nats | System::Fanline => {
+            System::Nats | System::NatsSynced | System::Fanline => {
                 let address = ["-a", "127.0.0.1", "-p", port].map(str::to_owned);
                 return address.into_iter().chain(self.options.clone()).collect();
             }

@@ -37,7 +37,8 @@ pub(super) fn measure(
     site: &Site,
     duration: Duration,
 ) -> Result<Sample> {
-    let plan = Plan::new(program, others, load, site)?;
+    let others = if load.is_mixed { others } else { program };
+    let plan = Plan::new([program, others, others], site)?;
     match load.work {
         Work::Throughput {
             subscribers,

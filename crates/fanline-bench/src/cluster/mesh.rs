@@ -4,46 +4,53 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 
-use super::rows::Load;
 use crate::comparison::site::Site;
 use crate::generator::interest::settle;
 use crate::servers::process::{Server, free_address};
-use crate::servers::{Program, Streams};
+use crate::servers::{Program, Streams, System};
 
 /// Number of servers.
-const SERVERS: usize = 3;
+pub(crate) const SERVERS: usize = 3;
 
 /// Servers that do not run yet, each with its program.
-pub(super) struct Plan {
+pub(crate) struct Plan {
     programs: Vec<Program>,
 }
 
 impl Plan {
-    /// Writes the configurations. The first server runs `program`, and so do the others unless the row is mixed.
-    pub(super) fn new(
-        program: &Program,
-        others: &Program,
-        load: &Load,
+    /// Writes the configurations of servers, without JetStream.
+    pub(super) fn new(programs: [&Program; SERVERS], site: &Site) -> Result<Self> {
+        Self::configured(programs, site, Streams::None, |_, _| String::new())
+    }
+
+    /// Writes the configurations of servers that run the same program, each with JetStream and a folder of its own.
+    pub(crate) fn with_streams(program: &Program, site: &Site) -> Result<Self> {
+        Self::configured([program; SERVERS], site, Streams::Configured, store)
+    }
+
+    fn configured(
+        programs: [&Program; SERVERS],
         site: &Site,
+        streams: Streams,
+        more: impl Fn(System, &str) -> String,
     ) -> Result<Self> {
         let routes: Vec<SocketAddr> = (0..SERVERS)
             .map(|_| free_address())
             .collect::<Result<_>>()?;
         let known: Vec<String> = routes.iter().map(|at| format!("\"nats://{at}\"")).collect();
         let known = known.join(", ");
-        let mut programs = Vec::new();
-        for (number, at) in routes.iter().enumerate() {
-            let program = match number > 0 && load.is_mixed {
-                true => others,
-                false => program,
-            };
-            let name = format!("server-{number}");
+        let mut configured = Vec::new();
+        for (number, (program, at)) in programs.into_iter().zip(&routes).enumerate() {
+            let name = name(number);
             let folder = site.empty_for(&name)?;
             let cluster = format!("name: bench, listen: \"{at}\", routes: [{known}]");
-            let config = format!("server_name: {name}\ncluster {{ {cluster} }}\n");
-            programs.push(program.with_config(&folder, &config, Streams::None)?);
+            let more = more(program.system, &folder);
+            let config = format!("server_name: {name}\ncluster {{ {cluster} }}\n{more}");
+            configured.push(program.with_config(&folder, &config, streams)?);
         }
-        Ok(Self { programs })
+        Ok(Self {
+            programs: configured,
+        })
     }
 
     /// Starts some of the servers, and waits until messages pass between each two of them.
@@ -57,7 +64,7 @@ impl Plan {
     }
 
     /// Starts all servers.
-    pub(super) fn start_all(&self) -> Result<Mesh> {
+    pub(crate) fn start_all(&self) -> Result<Mesh> {
         self.start(SERVERS)
     }
 
@@ -68,8 +75,8 @@ impl Plan {
 }
 
 /// Servers that run.
-pub(super) struct Mesh {
-    pub(super) servers: Vec<Server>,
+pub(crate) struct Mesh {
+    pub(crate) servers: Vec<Server>,
 }
 
 impl Mesh {
@@ -83,7 +90,21 @@ impl Mesh {
         Ok(())
     }
 
-    pub(super) fn address(&self, number: usize) -> SocketAddr {
+    pub(crate) fn address(&self, number: usize) -> SocketAddr {
         self.servers[number].address()
     }
+}
+
+/// Returns the name of a server, as in its configuration.
+pub(crate) fn name(number: usize) -> String {
+    format!("server-{number}")
+}
+
+/// Returns the configuration of a server's JetStream.
+pub(crate) fn store(system: System, folder: &str) -> String {
+    let sync = match system {
+        System::NatsSynced => ", sync_interval: always",
+        System::Nats | System::Fanline | System::Mosquitto => "",
+    };
+    format!("jetstream {{ store_dir: \"{folder}\"{sync} }}\n")
 }

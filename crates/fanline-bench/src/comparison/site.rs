@@ -1,8 +1,10 @@
 //! Directories for the files that servers write for one row.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -12,6 +14,9 @@ use crate::servers::System;
 
 /// The unit of `st_blocks`. It does not depend on the file system's block size.
 const BLOCK_BYTES: u64 = 512;
+
+/// Number of syncs whose median is the time of one.
+const SYNCS: usize = 101;
 
 #[derive(Args)]
 pub(crate) struct StoredComparison {
@@ -48,6 +53,21 @@ impl Site {
     pub(crate) fn empty_for(&self, name: &str) -> Result<String> {
         fs::remove_dir_all(self.folder("empty", name)?)?;
         self.folder("empty", name)
+    }
+
+    /// Returns the time of one sync of a file in these directories, after it has grown by a block.
+    pub(crate) fn sync_time(&self) -> Result<Duration> {
+        let path = self.root.join("sync");
+        let mut file = fs::File::create(path)?;
+        let mut times = [Duration::ZERO; SYNCS];
+        for time in &mut times {
+            let start = Instant::now();
+            file.write_all(&[1; 4096])?;
+            file.sync_data()?;
+            *time = start.elapsed();
+        }
+        times.sort_unstable();
+        Ok(times[SYNCS / 2])
     }
 
     fn folder(&self, kind: &str, name: &str) -> Result<String> {

@@ -2,25 +2,34 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::connection::Connection;
+use super::connection::{Connection, STALL_LIMIT};
 use super::frames;
 use super::incoming::Incoming;
-
-const INBOX: &str = "_INBOX.api";
+use super::interest::new_subject;
 
 pub(crate) struct Api {
     connection: Connection,
+    /// Subject of the answers. No other value has it, so late answers to earlier requests do not arrive here.
+    inbox: String,
 }
 
 impl Api {
     pub(crate) fn open(address: SocketAddr) -> Result<Self> {
+        Self::open_within(address, STALL_LIMIT)
+    }
+
+    /// Does the same as [`open`](Self::open). A request without an answer fails after `limit`.
+    pub(crate) fn open_within(address: SocketAddr, limit: Duration) -> Result<Self> {
         let connection = Connection::open(address)?;
-        connection.subscribe(INBOX, None, 1)?;
-        Ok(Self { connection })
+        let inbox = format!("_INBOX.{}", new_subject());
+        connection.subscribe(&inbox, None, 1)?;
+        connection.stream().set_read_timeout(Some(limit))?;
+        Ok(Self { connection, inbox })
     }
 
     /// Sends a request to `$JS.API.<endpoint>`. Converts an error response to an error.
@@ -31,7 +40,7 @@ impl Api {
             body => body.to_string().into_bytes(),
         };
         let subject = format!("$JS.API.{endpoint}");
-        stream.write_all(&frames::request(&subject, INBOX, &body))?;
+        stream.write_all(&frames::request(&subject, &self.inbox, &body))?;
         let mut incoming = Incoming::new(stream);
         loop {
             if let Some(answer) = incoming.next()? {

@@ -30,6 +30,8 @@ pub(crate) struct RequestSequence {
     places: Vec<Place>,
     /// Number of requests that were sent so far.
     requests: u64,
+    /// Reply subjects without their last token.
+    inbox: String,
 }
 
 struct Place {
@@ -42,11 +44,22 @@ impl RequestSequence {
     /// Creates `count` requests to the subjects that `subject` returns. Each time a request is sent, it has a
     /// new reply subject, as with official clients. So the server cannot cache the recipient.
     pub(crate) fn new(count: usize, payload: &[u8], subject: impl Fn(usize) -> String) -> Self {
+        Self::answered_at(INBOX, count, payload, subject)
+    }
+
+    /// Does the same as [`new`](Self::new), for one of several connections at the same time. No other connection has
+    /// `inbox`.
+    pub(crate) fn answered_at(
+        inbox: &str,
+        count: usize,
+        payload: &[u8],
+        subject: impl Fn(usize) -> String,
+    ) -> Self {
         let (mut bytes, mut places) = (Vec::new(), Vec::with_capacity(count));
         for index in 0..count {
             let subject = subject(index);
-            let reply = format!("{INBOX}.{:0NUMBER_BYTES$}", 0);
-            let number = bytes.len() + format!("PUB {subject} {INBOX}.").len();
+            let reply = format!("{inbox}.{:0NUMBER_BYTES$}", 0);
+            let number = bytes.len() + format!("PUB {subject} {inbox}.").len();
             bytes.extend(frames::request(&subject, &reply, payload));
             let end = bytes.len();
             places.push(Place { number, end });
@@ -55,11 +68,17 @@ impl RequestSequence {
             bytes,
             places,
             requests: 0,
+            inbox: inbox.to_owned(),
         }
     }
 
+    /// Returns a filter of all reply subjects.
+    pub(super) fn replies(&self) -> String {
+        format!("{}.*", self.inbox)
+    }
+
     /// Returns the bytes of the next requests, at most `most` requests, and the number of these requests.
-    fn next(&mut self, most: usize) -> (&[u8], usize) {
+    pub(super) fn next(&mut self, most: usize) -> (&[u8], usize) {
         let from = usize::try_from(self.requests % self.places.len() as u64).unwrap_or(0);
         let to = self.places.len().min(from + most);
         for place in &self.places[from..to] {
@@ -103,7 +122,7 @@ impl Window {
         check: fn(&Delivered<'_>) -> Result<()>,
     ) -> Result<Self> {
         let connection = Connection::open(address)?;
-        connection.subscribe(&format!("{INBOX}.*"), None, 1)?;
+        connection.subscribe(&requests.replies(), None, 1)?;
         Ok(Self {
             connection,
             requests,

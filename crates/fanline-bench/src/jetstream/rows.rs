@@ -94,7 +94,9 @@ impl Load {
     /// Returns the options of a server that stores its files in `folder`.
     pub(crate) fn options(&self, system: System, folder: &str) -> Vec<String> {
         let options: &[&str] = match (system, self.sync) {
-            (System::Nats, Sync::Both) => &["-c", &format!("{folder}/server.conf")],
+            (System::NatsSynced, _) | (System::Nats, Sync::Both) => {
+                &["-c", &format!("{folder}/server.conf")]
+            }
             (System::Nats, _) => &["-js", "-sd", folder],
             // mosquitto has no streams, so no row measures it.
             (System::Mosquitto, _) => &[],

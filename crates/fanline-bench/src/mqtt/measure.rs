@@ -31,7 +31,7 @@ impl Peer {
         let program = program.with_config(&folder, &config, Streams::Configured)?;
         let server = match program.system {
             System::Mosquitto => Server::start_at(&program, mqtt)?,
-            System::Nats | System::Fanline => Server::start(&program)?,
+            System::Nats | System::NatsSynced | System::Fanline => Server::start(&program)?,
         };
         Ok(Self { server, mqtt })
     }
@@ -49,7 +49,7 @@ impl Peer {
 fn config(system: System, folder: &str, mqtt: SocketAddr) -> String {
     let port = mqtt.port();
     match system {
-        System::Nats | System::Fanline => format!(
+        System::Nats | System::NatsSynced | System::Fanline => format!(
             "server_name: bench\n\
              jetstream {{ store_dir: \"{folder}\" }}\n\
              mqtt {{ listen: \"127.0.0.1:{port}\" }}\n"

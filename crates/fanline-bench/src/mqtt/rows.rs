@@ -61,8 +61,8 @@ impl Load {
     pub(crate) fn work(&self, system: System) -> Option<Work> {
         match (system, self.work) {
             (System::Mosquitto, _) => self.mosquitto,
-            (System::Nats, Work::Allocations) => None,
-            (System::Nats | System::Fanline, work) => Some(work),
+            (System::Nats | System::NatsSynced, Work::Allocations) => None,
+            (System::Nats | System::NatsSynced | System::Fanline, work) => Some(work),
         }
     }
 }

@@ -58,6 +58,20 @@ pub(crate) enum Metric {
     /// Peak resident memory of the server, in bytes.
     PeakMemory,
     Elements,
+    /// Time of one sync of the disk, measured without a server, in nanoseconds.
+    Sync,
+    /// [`P50`](Self::P50), divided by two syncs and 0.3 ms.
+    AgainstSyncs,
+    /// Time without acknowledgements after the end of a leader, in nanoseconds.
+    Outage,
+    /// CPU nanoseconds of idle servers per second.
+    IdleCpu,
+    /// The same, divided by that without the row's items.
+    IdleCpuAgainstNone,
+    /// Bytes per second over the loopback interface while the servers are idle.
+    IdleTraffic,
+    /// The same, divided by that without the row's items.
+    IdleTrafficAgainstNone,
     /// Size of a stripped program, in bytes, without that of an empty one.
     CodeSize,
     /// Time of a build without its dependencies, in nanoseconds.
@@ -89,6 +103,13 @@ impl Metric {
             Self::Bytes => "bytes allocated",
             Self::PeakMemory => "peak memory",
             Self::Elements => "elements",
+            Self::Sync => "one sync",
+            Self::AgainstSyncs => "p50 to 2 syncs + 0.3 ms",
+            Self::Outage => "outage",
+            Self::IdleCpu => "idle CPU",
+            Self::IdleCpuAgainstNone => "idle CPU to none",
+            Self::IdleTraffic => "idle traffic",
+            Self::IdleTrafficAgainstNone => "idle traffic to none",
             Self::CodeSize => "code size",
             Self::CompileTime => "compile time",
         }
@@ -104,7 +125,10 @@ impl Metric {
     pub(crate) fn format(self, value: f64) -> String {
         match self {
             Self::Rate | Self::Elements => si(value),
-            Self::AgainstOpen => format!("{}×", three_digits(value)),
+            Self::AgainstOpen
+            | Self::AgainstSyncs
+            | Self::IdleCpuAgainstNone
+            | Self::IdleTrafficAgainstNone => format!("{}×", three_digits(value)),
             Self::Operation
             | Self::Delivery
             | Self::Pair
@@ -113,7 +137,7 @@ impl Metric {
             Self::P50 | Self::P99 | Self::P999 if value < 1e3 => {
                 format!("{} ns", three_digits(value))
             }
-            Self::P50 | Self::P99 | Self::P999 | Self::Time => {
+            Self::P50 | Self::P99 | Self::P999 | Self::Time | Self::Sync => {
                 format!("{} µs", three_digits(value / 1e3))
             }
             Self::PeakMemory | Self::IdleMemory => {
@@ -124,7 +148,11 @@ impl Metric {
             }
             Self::Allocations => small(value),
             Self::Bytes => format!("{} B", small(value)),
-            Self::Ready | Self::CompileTime => format!("{} ms", three_digits(value / 1e6)),
+            Self::IdleCpu => format!("{} ms/s", three_digits(value / 1e6)),
+            Self::IdleTraffic => format!("{} KiB/s", three_digits(value / 1024.0)),
+            Self::Ready | Self::CompileTime | Self::Outage => {
+                format!("{} ms", three_digits(value / 1e6))
+            }
             Self::MessageMemory | Self::SubjectMemory | Self::ItemMemory | Self::MessageDisk => {
                 format!("{} B", three_digits(value))
             }

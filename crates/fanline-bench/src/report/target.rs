@@ -48,6 +48,8 @@ pub(crate) struct Limit {
     /// The system by whose result Fanline's result is divided.
     to: Option<&'static str>,
     bound: Bound,
+    /// Whether the target is for the worst run, instead of the median.
+    is_worst: bool,
 }
 
 impl Limit {
@@ -56,6 +58,7 @@ impl Limit {
             metric,
             to: None,
             bound: Bound::AtLeast(least),
+            is_worst: false,
         }
     }
 
@@ -74,6 +77,14 @@ impl Limit {
         }
     }
 
+    /// Returns the same target for the largest result of all runs.
+    pub(crate) const fn worst(self) -> Self {
+        Self {
+            is_worst: true,
+            ..self
+        }
+    }
+
     fn unit(self) -> Unit {
         match self.to {
             Some(_) => Unit::Times,
@@ -84,8 +95,14 @@ impl Limit {
     pub(crate) fn list(limits: &[Self]) -> String {
         let words = limits.iter().map(|limit| {
             let bound = limit.bound.words(limit.unit());
-            let words = [limit.metric.label(), &bound, limit.to.unwrap_or_default()];
-            words.join(" ").trim_end().to_owned()
+            let which = if limit.is_worst { "worst" } else { "" };
+            let words = [
+                which,
+                limit.metric.label(),
+                &bound,
+                limit.to.unwrap_or_default(),
+            ];
+            words.join(" ").trim().to_owned()
         });
         words.collect::<Vec<_>>().join(", ")
     }
@@ -94,11 +111,13 @@ impl Limit {
     pub(crate) fn check(self, row: &Row, own: &str) -> Target {
         let measured = match self.to {
             Some(other) => row.ratio(own, other, self.metric),
+            None if self.is_worst => row.summary(own, self.metric).map(|summary| summary.max),
             None => row.value(own, self.metric),
         };
         let to = self.to.map(|to| format!(", to {to}"));
         let metric = row.metric_title(self.metric);
-        let what = format!("{}, {metric}{}", row.label(), to.unwrap_or_default());
+        let which = if self.is_worst { "worst " } else { "" };
+        let what = format!("{}, {which}{metric}{}", row.label(), to.unwrap_or_default());
         let mut target = Target::new(what, vec![measured], self.bound, self.unit());
         if row.has_failed(own) {
             target.verdict = Verdict::Missed;
@@ -272,6 +291,10 @@ mod tests {
         assert_eq!(check(alone, &row), Verdict::Missed);
         assert_eq!(check(alone.to("other"), &row), Verdict::Met);
         assert_eq!(check(alone.to("absent"), &row), Verdict::Unknown);
+        let mut runs = Row::new("row", "group");
+        runs.record_samples("Fanline", Metric::Ready, vec![1.0, 1.0, 3.0]);
+        assert_eq!(check(alone, &runs), Verdict::Met);
+        assert_eq!(check(alone.worst(), &runs), Verdict::Missed);
         row.fail("Fanline", "");
         assert_eq!(check(alone.to("other"), &row), Verdict::Missed);
     }

@@ -124,7 +124,9 @@ impl Server {
         loop {
             let attempt = match program.system {
                 System::Mosquitto => mqtt::Connection::open(self.address, "ready", true).map(drop),
-                System::Nats | System::Fanline => Connection::open(self.address).map(drop),
+                System::Nats | System::NatsSynced | System::Fanline => {
+                    Connection::open(self.address).map(drop)
+                }
             };
             match attempt {
                 Ok(()) => return Ok(()),
