@@ -19,7 +19,7 @@ pub(super) const EIO: i32 = 5;
 
 /// Open files of all folders, shared with the sync threads.
 #[derive(Clone, Default)]
-pub(super) struct OpenFiles(Arc<Mutex<Table>>);
+pub(crate) struct OpenFiles(Arc<Mutex<Table>>);
 
 #[derive(Default)]
 struct Table {

@@ -8,9 +8,8 @@
 use std::sync::Arc;
 
 use fanline_engine::Batch;
-use fanline_engine::jetstream::Handler;
 
-use super::Service;
+use super::{Service, ThreadHandler};
 use crate::ipc::{Common, InlineService, JetStreamAtWork};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -43,7 +42,7 @@ impl<H> SharedService<H> {
     }
 }
 
-impl<H: Handler + Send> InlineService for SharedService<H> {
+impl<H: ThreadHandler> InlineService for SharedService<H> {
     fn try_run(&self, batch: &mut Batch) -> bool {
         if batch.bytes() > INLINE_BYTES_MAX {
             return false;

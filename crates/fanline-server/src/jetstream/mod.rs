@@ -4,6 +4,8 @@ mod disk;
 #[cfg(test)]
 mod failing_disk_tests;
 mod inline;
+#[cfg(feature = "replication")]
+mod lanes;
 mod machine;
 mod setup;
 pub(crate) mod store_folder;
@@ -13,6 +15,7 @@ mod syncer;
 mod tests;
 
 use std::io;
+use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -20,7 +23,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanline_engine::auth::Access;
 use fanline_engine::jetstream::{
-    AccountOverview, AccountSync, Handler, Now, OverviewWanted, Ports,
+    AccountOverview, AccountSync, Handler, JetStreams, Now, OverviewWanted, Ports,
 };
 use fanline_engine::store::DiskError;
 use fanline_engine::{Batch, BatchCursor, JetStreamService, ServerInfo};
@@ -34,9 +37,8 @@ use crate::threads::block_on;
 use disk::OpenFiles;
 use inline::SharedService;
 pub(crate) use setup::starter;
-use store_folder::AccountsFolder;
-use store_folder::StoreFolder;
-use syncer::{Job, Synced, Syncer};
+use store_folder::{AccountsFolder, StoreFolder};
+use syncer::{Job, SyncOf, SyncOfReplicas, Synced, Syncer};
 
 /// Maximum number of times in a row that the service applies messages that it has sent to itself, before
 /// other work runs.
@@ -66,6 +68,22 @@ pub(crate) struct Running {
 /// Function that starts the JetStream service. It receives the server's INFO.
 pub(crate) type StartJetStream = Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<Running>>;
 
+/// A handler on the JetStream thread. What it does beyond [`Handler`] concerns replicated streams.
+pub(crate) trait ThreadHandler: Handler + Send {
+    /// Performs what follows from handled events. Call it after [`settle`](Handler::settle), and before syncs start.
+    fn advance(&mut self, _access: &Access, _now: Now, _ports: &mut dyn Ports) {}
+
+    /// Returns the next sync that belongs to no stream. Call it until it returns `None`.
+    fn poll_job(&mut self) -> Option<Job> {
+        None
+    }
+
+    /// Takes the result of a sync of [`poll_job`](Self::poll_job).
+    fn handle_replicas_synced(&mut self, _of: SyncOfReplicas, _result: Result<(), DiskError>) {}
+}
+
+impl ThreadHandler for JetStreams {}
+
 /// Arguments for creating a JetStream handler.
 pub(crate) struct Parts<'a> {
     /// The folders of stored streams; `None` if JetStream is in memory only.
@@ -79,17 +97,19 @@ pub(crate) struct Parts<'a> {
 
 /// Starts the thread. Returns after the recovery of stored streams, so that every shard receives the
 /// service's subscriptions before its first connection.
-pub(crate) fn start<H: Handler + Send + 'static>(
+///
+/// `open` gets the folder of the store, and returns the function that creates the handler.
+pub(crate) fn start<H: ThreadHandler + 'static, F: FnOnce(Parts<'_>) -> H>(
     common: &Arc<Common>,
     store: Option<StoreFolder>,
-    make: impl FnOnce(Parts<'_>) -> H + Send + 'static,
+    open: impl FnOnce(Option<&Path>, &OpenFiles) -> io::Result<F> + Send + 'static,
 ) -> io::Result<Running> {
     let (commands, inbox) = unbounded_channel();
     let (ready, is_ready) = channel();
     let common = Arc::clone(common);
     let run = move || {
         let _at_work = JetStreamAtWork::begin();
-        block_on(run(common, store, make, inbox, ready))?
+        block_on(run(common, store, open, inbox, ready))?
     };
     let thread = std::thread::Builder::new()
         .name("jetstream".into())
@@ -104,10 +124,10 @@ pub(crate) fn start<H: Handler + Send + 'static>(
     }
 }
 
-async fn run<H: Handler + Send + 'static>(
+async fn run<H: ThreadHandler + 'static, F: FnOnce(Parts<'_>) -> H>(
     common: Arc<Common>,
     store: Option<StoreFolder>,
-    make: impl FnOnce(Parts<'_>) -> H,
+    open: impl FnOnce(Option<&Path>, &OpenFiles) -> io::Result<F>,
     commands: UnboundedReceiver<Command>,
     ready: Sender<()>,
 ) -> io::Result<()> {
@@ -116,6 +136,7 @@ async fn run<H: Handler + Send + 'static>(
     let files = OpenFiles::default();
     let folders = store.as_ref().map(|store| store.accounts(&files));
     let folders = folders.transpose()?;
+    let make = open(store.as_ref().map(StoreFolder::path), &files)?;
     let index = common.mailboxes.len() - 1;
     let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let seed = crate::identity::new_seed();
@@ -139,6 +160,7 @@ async fn run<H: Handler + Send + 'static>(
         syncer,
         done,
         was_synced: false,
+        access,
         sleeps_until: None,
         common: Arc::clone(&common),
     };
@@ -183,12 +205,13 @@ struct Service<H> {
     done: UnboundedSender<Synced>,
     /// Whether a sync has finished whose effects are not applied yet.
     was_synced: bool,
+    access: Arc<Access>,
     /// Time at which the JetStream thread wakes up, without an earlier event.
     sleeps_until: Option<Duration>,
 }
 
 /// Runs until the command to stop arrives. Holds no lock while it waits. Returns `None` after a panic.
-async fn run_service<H: Handler + Send>(
+async fn run_service<H: ThreadHandler>(
     shared: &SharedService<H>,
     mut commands: UnboundedReceiver<Command>,
     mut synced: UnboundedReceiver<Synced>,
@@ -201,7 +224,7 @@ async fn run_service<H: Handler + Send>(
             biased;
             command = commands.recv() => match command {
                 Some(Command::Overview(wanted, to)) => shared.lock()?.send_overview(wanted, to),
-                Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(&access),
+                Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(access),
                 Some(Command::AnnounceStop(done)) => shared.lock()?.announce_stop(done),
                 // If the control thread has ended, the service ends, too.
                 Some(Command::Stop) | None => break,
@@ -263,7 +286,7 @@ fn is_any_full(common: &Common) -> bool {
     shards.iter().any(Mailbox::is_full)
 }
 
-impl<H: Handler + Send> Service<H> {
+impl<H: ThreadHandler> Service<H> {
     /// Returns how long the thread can wait.
     fn pause(&mut self) -> Pause {
         self.sleeps_until = self.service.next_timeout();
@@ -325,11 +348,12 @@ impl<H: Handler + Send> Service<H> {
         let _ = to.send(overview);
     }
 
-    fn set_accounts(&mut self, access: &Access) {
+    fn set_accounts(&mut self, access: Arc<Access>) {
         let now = self.now();
-        self.service.set_accounts(access);
+        self.service.set_accounts(&access);
         self.service
-            .with(|handler, ports| handler.set_accounts(access, now, ports));
+            .with(|handler, ports| handler.set_accounts(&access, now, ports));
+        self.access = access;
     }
 
     fn now(&self) -> Now {
@@ -398,6 +422,9 @@ impl<H: Handler + Send> Service<H> {
 
     /// Sends all output. Starts the next sync before acknowledgements are sent, to keep the disk busy.
     fn send_output(&mut self, now: Now) {
+        let access = Arc::clone(&self.access);
+        self.service
+            .with(|handler, ports| handler.advance(&access, now, ports));
         self.start_syncs(now.since_start);
         self.release_acks(now.since_start);
         self.post();
@@ -413,14 +440,14 @@ impl<H: Handler + Send> Service<H> {
                 Err(error) => {
                     // Send the error in the same way as the result of a sync. If the handler were called
                     // here, it would request the same sync again, in an endless loop.
-                    let _ = self.done.send(Synced {
-                        account,
-                        stream,
-                        id,
-                        result: Err(error),
-                    });
+                    let of = SyncOf::Stream(account, stream, id);
+                    let result = Err(error);
+                    let _ = self.done.send(Synced { of, result });
                 }
             }
+        }
+        while let Some(job) = self.service.with(|handler, _| handler.poll_job()) {
+            self.syncer.submit(job);
         }
     }
 
@@ -433,11 +460,9 @@ impl<H: Handler + Send> Service<H> {
         // A file that was closed after the request needs no sync.
         let files = sync.request.files.iter();
         Ok(Job {
-            account: wanted.account,
-            stream: sync.stream,
-            id: sync.request.id,
+            of: SyncOf::Stream(wanted.account, sync.stream, sync.request.id),
             files: files.filter_map(|id| self.files.get(*id)).collect(),
-            folder: folder.transpose()?,
+            folders: folder.transpose()?.into_iter().collect(),
         })
     }
 
@@ -472,14 +497,13 @@ impl<H: Handler + Send> Service<H> {
     fn handle_synced(&mut self, done: Synced) {
         self.was_synced = true;
         let now = self.now().since_start;
-        let Synced {
-            account,
-            stream,
-            id,
-            result,
-        } = done;
-        self.service
-            .with(|handler, _| handler.handle_synced(account, stream, id, result, now));
+        let result = done.result;
+        self.service.with(|handler, _| match done.of {
+            SyncOf::Stream(account, stream, id) => {
+                handler.handle_synced(account, stream, id, result, now);
+            }
+            SyncOf::Replicas(of) => handler.handle_replicas_synced(of, result),
+        });
     }
 
     /// After a sync has finished, starts the next sync and sends the acknowledgements of the finished one,

@@ -10,7 +10,11 @@ use fanline_engine::jetstream::{
 use fanline_engine::store::{Disk, DiskError, Key};
 use fanline_engine::{AccountLimits, ServerInfo};
 use tracing::info;
+#[cfg(feature = "replication")]
+use tracing::warn;
 
+#[cfg(feature = "replication")]
+use super::lanes::{Lanes, Replication};
 use super::store_folder::{AccountsFolder, StoreFolder, StoreFolderError, StreamFolders};
 use super::{Parts, StartJetStream, machine, start, store_folder, store_key};
 use crate::error::StartError;
@@ -21,6 +25,7 @@ use crate::options::{Cipher, JetStreamOptions};
 pub(crate) fn starter(
     options: &JetStreamOptions,
     cluster: Option<ClusterSettings>,
+    routes: usize,
 ) -> Result<StartJetStream, StartError> {
     let options = options.clone();
     let store = options.store_dir.as_deref().map(take).transpose()?;
@@ -34,7 +39,23 @@ pub(crate) fn starter(
             cluster,
             ..settings(&options, limits, info)
         };
-        start(common, store, move |parts| streams(settings, parts))
+        #[cfg(feature = "replication")]
+        if settings.cluster.is_some() && store.is_some() {
+            if settings.key.is_none() {
+                return start(common, store, move |store, files| {
+                    let store = store.unwrap_or_else(|| Path::new("."));
+                    let replication =
+                        Replication::open(store, files, &settings.server_name, routes)?;
+                    Ok(move |parts: Parts<'_>| with_lanes(settings, replication, parts))
+                });
+            }
+            warn!("Streams have one replica, because this server encrypts its store");
+        }
+        #[cfg(not(feature = "replication"))]
+        let _ = routes;
+        start(common, store, move |_, _| {
+            Ok(move |parts: Parts<'_>| streams(settings, parts))
+        })
     }))
 }
 
@@ -121,6 +142,15 @@ fn streams(settings: Settings, parts: Parts<'_>) -> JetStreams {
     let folders = parts.folders.clone();
     let folders = folders.map(|folders| Box::new(folders) as Box<dyn AccountFolders>);
     granted(settings, folders, parts)
+}
+
+/// Creates the streams of all accounts, with those that are replicated.
+#[cfg(feature = "replication")]
+fn with_lanes(settings: Settings, replication: Replication, parts: Parts<'_>) -> Lanes {
+    let folders = parts.folders.clone();
+    let folders = folders.map(|folders| Box::new(folders) as Box<dyn AccountFolders>);
+    let own = JetStreams::new(settings.clone(), folders, parts.seed);
+    Lanes::new(settings, replication, own, parts)
 }
 
 /// Creates the streams of all accounts in the given folders, which may fail on purpose.

@@ -16,25 +16,38 @@ use super::disk::{disk_error, sync_folder};
 use crate::ipc::{Common, JetStreamAtWork};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// Number of sync threads. Each syncs the files of one stream at a time, and further streams wait. There are
+/// Number of sync threads. Each performs one job at a time, and further jobs wait. There are
 /// several threads, because the disk can combine syncs that run at the same time.
 const THREADS: usize = 4;
 
-/// Files of a stream to sync.
-pub(super) struct Job {
-    pub(super) account: AccountId,
-    pub(super) stream: StreamId,
-    pub(super) id: SyncId,
+/// What a sync belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SyncOf {
+    Stream(AccountId, StreamId, SyncId),
+    /// The log of the node, or files of a lane.
+    Replicas(SyncOfReplicas),
+}
+
+/// What a sync of replicated data belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SyncOfReplicas {
+    /// The node's log.
+    Log(SyncId),
+    /// The files of a lane, with the effects of all entries up to this index; `None` for a copy of another member's.
+    Lane { lane: u16, index: Option<u64> },
+}
+
+/// Files to sync.
+pub(crate) struct Job {
+    pub(super) of: SyncOf,
     pub(super) files: Vec<Arc<File>>,
-    /// The folder to sync after the files.
-    pub(super) folder: Option<PathBuf>,
+    /// Folders to sync after the files.
+    pub(super) folders: Vec<PathBuf>,
 }
 
 /// A finished job.
 pub(super) struct Synced {
-    pub(super) account: AccountId,
-    pub(super) stream: StreamId,
-    pub(super) id: SyncId,
+    pub(super) of: SyncOf,
     pub(super) result: Result<(), DiskError>,
 }
 
@@ -112,9 +125,7 @@ fn run_sync_thread(jobs: &JobQueue, done: &UnboundedSender<Synced>, common: &Com
     while let Some(job) = jobs.next() {
         let began = Instant::now();
         let synced = Synced {
-            account: job.account,
-            stream: job.stream,
-            id: job.id,
+            of: job.of,
             result: perform(&job),
         };
         common.sync_times.record(began.elapsed());
@@ -127,5 +138,7 @@ fn perform(job: &Job) -> Result<(), DiskError> {
     for file in &job.files {
         file.sync_data().map_err(disk_error)?;
     }
-    job.folder.as_deref().map_or(Ok(()), sync_folder)
+    job.folders
+        .iter()
+        .try_for_each(|folder| sync_folder(folder))
 }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::disk::{FolderDisk, OpenFiles};
 use super::store_folder::{self, StoreFolderError};
-use super::{Parts, StoreFolder, start};
+use super::{Parts, StoreFolder, ThreadHandler, start};
 use crate::Options;
 use crate::server::{self, Handle};
 
@@ -88,6 +88,8 @@ fn answer(reply: &[u8], payload: &[u8], port: &mut dyn Port) {
     };
     port.publish(&message);
 }
+
+impl ThreadHandler for Echo {}
 
 impl Handler for Echo {
     fn handle(
@@ -204,7 +206,7 @@ fn server(shards: usize, folder: &TempFolder) -> Handle {
     server_of(shards, folder, Echo::new)
 }
 
-pub(super) fn server_of<H: Handler + Send + 'static>(
+pub(super) fn server_of<H: ThreadHandler + 'static>(
     shards: usize,
     folder: &TempFolder,
     make: impl FnOnce(Parts<'_>) -> H + Send + 'static,
@@ -215,7 +217,7 @@ pub(super) fn server_of<H: Handler + Send + 'static>(
         shards: shards.try_into().ok(),
         ..Options::default()
     };
-    let jetstream = move |common: &_, _: &_| start(common, Some(store), make);
+    let jetstream = move |common: &_, _: &_| start(common, Some(store), |_, _| Ok(make));
     server::start(options, Some(Box::new(jetstream))).expect("the server starts")
 }
 

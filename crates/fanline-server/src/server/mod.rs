@@ -56,9 +56,10 @@ impl Server {
     /// ```
     pub fn start(options: Options) -> Result<Handle, StartError> {
         let jetstream = options.jetstream.as_ref();
+        let routes = options.cluster.as_ref().map_or(0, |own| own.routes.len());
         let cluster = cluster::of_jetstream(&options);
         let jetstream = jetstream
-            .map(|own| jetstream::starter(own, cluster))
+            .map(|own| jetstream::starter(own, cluster, routes))
             .transpose()?;
         start(options, jetstream)
     }

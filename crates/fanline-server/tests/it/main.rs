@@ -30,6 +30,7 @@ mod order;
 mod queue_groups;
 mod raw;
 mod reload;
+mod replication;
 #[path = "../../../../fuzz/src/server_checks/mod.rs"]
 #[allow(
     unreachable_pub,
