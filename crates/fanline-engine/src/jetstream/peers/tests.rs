@@ -678,7 +678,7 @@ fn stream_is_created_by_a_server_with_as_many_replicas() {
     }
     let config = json!({"name": "T", "num_replicas": 5, "storage": "memory"});
     let refused = world.request(0, "STREAM.CREATE.T", &config);
-    assert_eq!(code(&refused), 10074, "{refused}");
+    assert_eq!(code(&refused), 10005, "{refused}");
 }
 
 #[test]
