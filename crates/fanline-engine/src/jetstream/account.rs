@@ -276,6 +276,12 @@ impl JetStream {
         })
     }
 
+    /// Returns the stream that stores messages to a subject.
+    pub(super) fn stream_of(&mut self, subject: &[u8]) -> Option<&mut Stream> {
+        let key = self.streams.find_stream_of(subject)?;
+        self.streams.get_mut(key)
+    }
+
     /// Returns whether a message to a subject that is no request concerns a stream here.
     pub(super) fn takes(&self, subject: &[u8]) -> bool {
         let named = if subject.starts_with(ACK_PREFIX) {

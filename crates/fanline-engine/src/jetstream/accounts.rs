@@ -262,6 +262,24 @@ impl JetStreams {
         Some(jetstream)
     }
 
+    /// Refuses a message that a stream would store. Handles other messages.
+    pub fn refuse_publish(
+        &mut self,
+        account: AccountId,
+        message: &Message<'_>,
+        error: &ApiError,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        let refusing = self
+            .touch(account)
+            .filter(|_| !message.subject.starts_with(OWN_PREFIX));
+        match refusing.and_then(|jetstream| jetstream.stream_of(message.subject)) {
+            Some(stream) => stream.refuse(message, error, ports.of(account)),
+            None => self.handle(account, message, now, ports),
+        }
+    }
+
     /// Returns whether a message to a subject may concern a stream here. A message that may not can be omitted.
     pub fn takes(&self, account: AccountId, subject: &[u8]) -> bool {
         let is_request = self.request_path(subject).is_some();

@@ -27,6 +27,9 @@ const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// memory until then. A member that lacks more of them needs a copy of the files.
 const COMPACTED_BYTES: usize = 16 << 20;
 
+/// Bytes of entries that wait until fewer are uncommitted, above which a leader refuses messages.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
 pub(super) struct LaneMember {
     lane: u16,
     store: LaneStore,
@@ -66,6 +69,7 @@ struct Leading {
     journal: Journal,
     /// Entries that are not proposed yet.
     recorded: VecDeque<(u64, Vec<u8>)>,
+    recorded_bytes: usize,
     /// Indices of proposed entries, with their numbers in the journal.
     proposed: VecDeque<(u64, u64)>,
     /// Numbers of the last recorded and of the last executed entry.
@@ -196,6 +200,7 @@ impl LaneMember {
         self.leading = Some(Leading {
             journal: journal.clone(),
             recorded: VecDeque::new(),
+            recorded_bytes: 0,
             proposed: VecDeque::new(),
             last: 0,
             executed: 0,
@@ -222,6 +227,12 @@ impl LaneMember {
         self.leading.is_some()
     }
 
+    /// Returns whether so many entries wait for others to be committed that the lane takes no more messages.
+    pub(super) fn is_full(&self) -> bool {
+        let leading = self.leading.as_ref();
+        leading.is_some_and(|leading| leading.recorded_bytes > WAITING_BYTES_MAX)
+    }
+
     /// Proposes what was recorded. Returns the numbers of the last recorded and of the last executed entry.
     pub(super) fn propose(&mut self, node: &mut Node<FolderDisk>) -> (u64, u64) {
         let Some(leading) = &mut self.leading else {
@@ -229,6 +240,7 @@ impl LaneMember {
         };
         while let Some(recorded) = leading.journal.take() {
             leading.last = recorded.0;
+            leading.recorded_bytes += recorded.1.len();
             leading.recorded.push_back(recorded);
         }
         while let Some((number, entry)) = leading.recorded.front() {
@@ -237,6 +249,7 @@ impl LaneMember {
                 break;
             };
             leading.proposed.push_back((index, *number));
+            leading.recorded_bytes -= entry.len();
             leading.recorded.pop_front();
         }
         (leading.last, leading.executed)

@@ -14,12 +14,13 @@ mod replication;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::time::Duration;
 
 use fanline_engine::auth::{Access, AccountId, SYSTEM_ACCOUNT};
 use fanline_engine::jetstream::{
-    AccountOverview, AccountSync, ClusterSettings, GroupState, Handler, JetStreams, Message, Now,
-    OverviewWanted, Ports, Settings, StreamId, is_of_service,
+    AccountOverview, AccountSync, ApiError, ClusterSettings, GroupState, Handler, JetStreams,
+    Message, Now, OverviewWanted, Ports, Settings, StreamId, is_of_service,
 };
 use fanline_engine::store::{DiskError, Record, SyncId, SyncMode};
 use tracing::{error, info};
@@ -235,6 +236,7 @@ impl Lanes {
             Ok(folders) => folders,
             Err(error) => {
                 error!("lane {lane} of replicated streams: cannot open its streams: {error}");
+                self.replication.transfer(lane, None);
                 return;
             }
         };
@@ -328,6 +330,38 @@ impl Lanes {
         }
     }
 
+    /// Lets a service handle successive messages with one subject.
+    fn handle_run_at(
+        &mut self,
+        service: Service,
+        account: AccountId,
+        run: &mut dyn Iterator<Item = Message<'_>>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        let lane = match service {
+            Service::Own => {
+                return self.with_own(ports, |own, ports| own.handle_run(account, run, now, ports));
+            }
+            Service::Lane(lane) => lane,
+        };
+        let is_full = self.replication.is_full(lane);
+        self.with_lane(lane, ports, |led, ports, changes| {
+            led.call(ports, changes, |streams, ports| match is_full {
+                false => streams.handle_run(account, run, now, ports),
+                true => run.for_each(|message| {
+                    streams.refuse_publish(
+                        account,
+                        &message,
+                        &ApiError::STREAM_TOO_MANY_REQUESTS,
+                        now,
+                        ports,
+                    );
+                }),
+            });
+        });
+    }
+
     /// Returns the only service that takes messages to a subject. `None` if there are several or none.
     fn only_taker(&self, account: AccountId, subject: &[u8]) -> Option<Service> {
         let own = self.own.takes(account, subject).then_some(Service::Own);
@@ -379,12 +413,12 @@ impl Handler for Lanes {
             let (path, now) = (path.to_owned(), now.since_start);
             return self.replication.receive(&path, message.payload, now, ports);
         }
-        let is_for_lane = |led: &Led| led.streams.takes(account, message.subject);
-        // A message that no service takes is refused by the own one.
-        if self.own.takes(account, message.subject) || !self.led.values().any(is_for_lane) {
-            self.with_own(ports, |own, ports| own.handle(account, message, now, ports));
+        if let Some(taker) = self.only_taker(account, message.subject) {
+            return self.handle_run_at(taker, account, &mut iter::once(*message), now, ports);
         }
-        // The server's own service is that of the client. Those of lanes answer only for their streams.
+        // It is a request, or no service takes it. The server's own service is that of the client.
+        self.with_own(ports, |own, ports| own.handle(account, message, now, ports));
+        // Those of lanes answer only for their streams.
         let message = Message {
             is_from_route: true,
             is_delegated: false,
@@ -407,22 +441,10 @@ impl Handler for Lanes {
         let Some(first) = run.next() else {
             return;
         };
-        let taker = match first.subject.starts_with(b"$") {
-            true => None,
-            false => self.only_taker(account, first.subject),
-        };
-        let mut run = std::iter::once(first).chain(run);
+        let taker = self.only_taker(account, first.subject);
+        let mut run = iter::once(first).chain(run);
         match taker {
-            Some(Service::Own) => self.with_own(ports, |own, ports| {
-                own.handle_run(account, &mut run, now, ports)
-            }),
-            Some(Service::Lane(lane)) => {
-                self.with_lane(lane, ports, |led, ports, changes| {
-                    led.call(ports, changes, |streams, ports| {
-                        streams.handle_run(account, &mut run, now, ports)
-                    });
-                });
-            }
+            Some(taker) => self.handle_run_at(taker, account, &mut run, now, ports),
             None => run.for_each(|message| self.handle(account, &message, now, ports)),
         }
     }

@@ -303,6 +303,15 @@ impl Replication {
         Some((running.lanes.get_mut(&lane)?, &mut running.node))
     }
 
+    /// Returns whether so many entries of a lane wait for others that it takes no more messages.
+    pub(super) fn is_full(&self, lane: u16) -> bool {
+        let member = self
+            .running
+            .as_ref()
+            .and_then(|running| running.lanes.get(&lane));
+        member.is_some_and(LaneMember::is_full)
+    }
+
     /// Describes the other members of a lane that this node leads.
     pub(super) fn followers(&mut self, lane: u16, now: Duration) -> Vec<Follower> {
         let others = self.founding.others(lane).into_iter();
@@ -371,10 +380,11 @@ impl Running {
         files: &OpenFiles,
         now: Duration,
     ) -> io::Result<()> {
+        let executed = self.node.wal().floor(lane).index;
+        let member = LaneMember::open(lane, folder, files, executed);
+        let member = member.map_err(|error| io::Error::other(error.to_string()))?;
         let started = self.node.start(LaneStart { lane, founders }, now);
         started.map_err(io::Error::other)?;
-        let member = LaneMember::open(lane, folder, files, self.node.committed(lane));
-        let member = member.map_err(|error| io::Error::other(error.to_string()))?;
         self.lanes.insert(lane, member);
         Ok(())
     }

@@ -184,3 +184,27 @@ fn consumers_have_at_most_the_replicas_of_their_stream() {
     assert_eq!(create("Q", 1), (10134, None));
     assert_eq!(create("Q", 3), (0, Some("C-R3F".to_owned())));
 }
+
+#[test]
+fn refused_messages_get_an_error_and_are_not_stored() {
+    let mut world = world();
+    let Server {
+        streams, outputs, ..
+    } = &mut world.servers[LANE];
+    outputs.published.clear();
+    let message = Message {
+        subject: b"s",
+        reply: b"acknowledgement",
+        payload: b"one too many",
+        ..Message::default()
+    };
+    let error = ApiError::STREAM_TOO_MANY_REQUESTS;
+    streams.refuse_publish(AccountId::GLOBAL, &message, &error, world.now, outputs);
+    let [(_, answer)] = &outputs.published[..] else {
+        panic!("one answer: {:?}", outputs.published);
+    };
+    let text = String::from_utf8_lossy(&answer.payload);
+    assert!(text.contains(r#""err_code":10167"#), "{text}");
+    let info = world.request(0, "STREAM.INFO.S", &json!({}));
+    assert_eq!(info["state"]["messages"], 0, "{info}");
+}
