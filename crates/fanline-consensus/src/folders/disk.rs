@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fanline_engine::store::{Disk, DiskError, FileId};
 
 use super::codec::Operation;
-use super::journal::Journal;
+use super::journal::{Journal, WRITE_BYTES_MAX};
 use super::names::Names;
 
 /// `EINVAL`
@@ -84,8 +84,14 @@ impl Disk for JournaledDisk {
 
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         offset.checked_add(bytes.len() as u64).ok_or(INVALID)?;
-        self.lock()
-            .change(file, Change::Write(offset, bytes.to_vec()))
+        let mut folder = self.lock();
+        // The parts may be in several entries. A leader that is lost between them leaves a torn write, as a power cut does.
+        let parts = bytes.chunks(WRITE_BYTES_MAX);
+        let parts = parts.chain(bytes.is_empty().then_some(bytes));
+        for (offset, part) in (offset..).step_by(WRITE_BYTES_MAX).zip(parts) {
+            folder.change(file, Change::Write(offset, part.to_vec()))?;
+        }
+        Ok(())
     }
 
     fn read_at(&mut self, file: FileId, offset: u64, bytes: &mut [u8]) -> Result<usize, DiskError> {

@@ -9,8 +9,10 @@ use super::codec::{self, HEAD_BYTES, Operation};
 use super::disk::JournaledDisk;
 use super::names::Names;
 
-/// Length in bytes at which an entry ends and the next one begins. A single longer write has an entry of its own.
+/// Length in bytes at which an entry ends and the next one begins.
 const ENTRY_BYTES_WANTED: usize = 4 << 20;
+/// Longest write in one operation. A longer one is several operations.
+pub(super) const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// The operations of a lane's folders on its leader. Clones share them.
 #[derive(Clone)]

@@ -243,21 +243,24 @@ fn folders_are_removed_and_created_again() {
 }
 
 #[test]
-fn long_writes_have_entries_of_their_own() {
+fn long_writes_are_divided() {
     let mut member = Member::new(None);
     let (journal, mut disk) = member.lead();
     let file = disk.open("a", true).unwrap();
-    for part in 0..3 {
-        let bytes = vec![1; 3_000_000];
-        disk.write_at(file, part * 3_000_000, &bytes).unwrap();
-    }
+    let bytes: Vec<u8> = (0..9_000_000)
+        .map(|at: u32| (at / 1000).to_le_bytes()[0])
+        .collect();
+    disk.write_at(file, 5, &bytes).unwrap();
+    assert_eq!(whole(&mut *disk, file)[5..], bytes);
     let taken: Vec<_> = std::iter::from_fn(|| journal.take()).collect();
     let batches: Vec<u64> = taken.iter().map(|(batch, _)| *batch).collect();
     assert_eq!(batches, [1, 2, 3]);
+    assert!(taken.iter().all(|(_, entry)| entry.len() < 5 << 20));
     for (_, entry) in &taken {
         member.applier.apply(entry).unwrap();
     }
-    assert_eq!(member.content(), [("a".to_owned(), vec![1; 9_000_000])]);
+    let expected = [vec![0; 5], bytes].concat();
+    assert!(member.content() == [("a".to_owned(), expected)]);
 }
 
 /// Invalid entries change nothing.
