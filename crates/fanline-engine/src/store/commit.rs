@@ -88,9 +88,10 @@ impl Store {
             Phase::Written(file) | Phase::Syncing(file) => (Some(file), true),
             Phase::Renamed => (None, true),
         };
-        let must = must || !self.upkeep.erasures.is_empty();
+        let erasable = self.upkeep.ready_erasures();
+        let must = must || erasable > 0;
         let request = self.files.as_mut()?.begin_sync(now, extra, must)?;
-        self.upkeep.erasable = self.upkeep.erasures.len();
+        self.upkeep.erasable = erasable;
         if let Some(file) = extra {
             self.upkeep.phase = Phase::Syncing(file);
         }

@@ -366,6 +366,36 @@ fn full_disk_refuses_appends_until_space_is_free() {
     assert!(store.last_sequence() > durable);
 }
 
+/// Story: the bytes of a removed record were overwritten while an atomic batch was incomplete. A start removed the batch
+/// with the removal that followed it, took the overwritten record for the end of the log, and lost all later records.
+#[test]
+fn records_survive_an_erasure_during_an_incomplete_batch() {
+    let mut disk = SimulatedDisk::new();
+    let mut dice = Dice::new(1);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    let record = NewRecord {
+        subject: b"orders",
+        payload: b"two teas",
+        ..NewRecord::default()
+    };
+    for _ in 0..5 {
+        store.append(&record).unwrap();
+    }
+    let part = NewRecord {
+        more_in_batch: true,
+        ..record
+    };
+    store.append(&part).unwrap();
+    assert_eq!(store.remove(2, true), Ok(true));
+    settle(&mut store, &mut disk, &mut dice);
+    disk.crash(&mut dice);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    for sequence in [1, 3, 4, 5] {
+        assert!(store.read(sequence).unwrap().is_some(), "{sequence}");
+    }
+    assert_eq!(store.last_sequence(), 5);
+}
+
 #[test]
 fn removal_from_full_disk_frees_space() {
     let purge: fn(&mut Store) = |store| assert!(store.purge(b"", None, 0).unwrap() > 0);

@@ -57,6 +57,7 @@ impl Store {
         let (head, offset) = self.write(&stamp, record, bytes);
         self.note_record(&head, offset, record.subject);
         self.last = sequence;
+        self.upkeep.is_in_batch = record.more_in_batch;
         self.last_unix_nanos = Some(record.unix_nanos);
         if let Some(expires_at) = record.expires_at {
             self.expiry.insert(expires_at, sequence);

@@ -53,6 +53,9 @@ pub(super) struct Upkeep {
     /// Records to overwrite. The current sync covers the removal of the first `erasable` of them.
     pub(super) erasures: Vec<Erasure>,
     pub(super) erasable: usize,
+    /// Whether the last record's atomic batch is incomplete. A start removes such a batch, and all that follows it in the
+    /// log: also the removal of a record, which must therefore not be overwritten yet.
+    pub(super) is_in_batch: bool,
 }
 
 /// The file of a segment without live records.
@@ -60,6 +63,16 @@ pub(super) struct Retired {
     pub(super) file: SegmentFile,
     /// See [`Segment::limited_by`](super::segment::Segment::limited_by).
     limited_by: u64,
+}
+
+impl Upkeep {
+    /// Returns the number of erasures that may follow the next sync.
+    pub(super) fn ready_erasures(&self) -> usize {
+        match self.is_in_batch {
+            true => 0,
+            false => self.erasures.len(),
+        }
+    }
 }
 
 impl Default for Upkeep {
@@ -74,6 +87,7 @@ impl Default for Upkeep {
             retired_bytes: 0,
             erasures: Vec::new(),
             erasable: 0,
+            is_in_batch: false,
         }
     }
 }
@@ -120,7 +134,7 @@ impl Store {
         };
         files.cut_ahead()?;
         files.sync_all()?;
-        self.overwrite_erased(self.upkeep.erasures.len());
+        self.overwrite_erased(self.upkeep.ready_erasures());
         let Some(files) = &mut self.files else {
             return Ok(());
         };
