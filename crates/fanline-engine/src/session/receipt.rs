@@ -11,9 +11,6 @@ pub struct Receipt {
     pub frame_bytes: usize,
     /// Whether much output is pending. The caller writes it, then passes the rest of the input again.
     pub must_flush: bool,
-    /// Whether another server has announced much interest. [`must_flush`](Self::must_flush) is set, too. The caller
-    /// lets other connections run, then passes the rest of the input again.
-    pub must_yield: bool,
     /// Whether the client's admission needs a check. The caller calls
     /// [`Shard::take_check`](crate::Shard::take_check), then passes the rest of the input again.
     pub awaits_check: bool,
@@ -26,18 +23,4 @@ pub struct Receipt {
     /// Whether the round trip of a leaf connection was measured; see
     /// [`Shard::link_level`](crate::Shard::link_level).
     pub was_measured: bool,
-}
-
-/// Number of verbs other than messages that a connection to another server may send before other connections run.
-/// Interest in a subject takes one to eight microseconds, and one read has room for 5,000 lines.
-const VERBS_AT_ONCE_MAX: u32 = 256;
-
-impl Receipt {
-    /// Asks the caller to let other connections run if the input has had this many verbs other than messages.
-    pub(super) fn limit_verbs(&mut self, verbs: u32) {
-        if verbs >= VERBS_AT_ONCE_MAX {
-            self.must_flush = true;
-            self.must_yield = true;
-        }
-    }
 }

@@ -7,7 +7,6 @@ use crate::auth::{Access, AccessConfig, AccountId, Auth, ConnectionKind, Peer};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::info::ClientUrls;
 use crate::limits::Limits;
-use crate::outbox::Chunk;
 use crate::session::connections::REMOVED_AT_ONCE_MAX;
 use crate::session::leaf::Agreed;
 use crate::session::route::{
@@ -369,29 +368,6 @@ fn group_without_a_member_sends_the_message_to_another_peer() {
     simulation.send(one, &"RMSG $G a | q 2\r\nhi\r\n".repeat(20));
     assert_eq!(simulation.read(client), "MSG a 1 2\r\nhi\r\n".repeat(20));
     assert_eq!(simulation.read(two), "");
-}
-
-#[test]
-fn much_interest_of_a_peer_is_added_in_steps() {
-    let mut simulation = Simulation::clustered(1);
-    let peer = accepted(&mut simulation, "NA");
-    let lines: String = (0..600)
-        .map(|number| format!("RS+ $G a.{number}\r\n"))
-        .collect();
-    let chunk = Chunk::new(lines.as_bytes().into());
-    let (mut from, mut steps) = (0, 1);
-    loop {
-        let shard = &mut simulation.shards[0];
-        let receipt = shard.receive(peer.id, &chunk, from..chunk.len(), Duration::ZERO);
-        from += receipt.consumed;
-        assert_eq!(receipt.must_flush, receipt.must_yield);
-        if !receipt.must_yield {
-            break;
-        }
-        steps += 1;
-    }
-    assert_eq!((from, steps), (chunk.len(), 3));
-    assert!(simulation.shards[0].has_subscriber(AccountId::GLOBAL, b"a.599"));
 }
 
 #[test]

@@ -444,9 +444,6 @@ impl Connection<'_> {
                 self.while_writing(runtime.hold_back(slow, receipt.announced_bytes))
                     .await;
             }
-            if receipt.must_yield {
-                self.while_writing(tokio::task::yield_now()).await;
-            }
             if runtime.posted_to_congested.take()
                 && !runtime.config.borrow().limits.no_fast_producer_stall
             {

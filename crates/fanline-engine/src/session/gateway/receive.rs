@@ -23,7 +23,7 @@ impl GatewaySession<'_> {
     /// Handles input; see [`Shard::receive`](crate::Shard::receive).
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
-        let (mut receipt, mut verbs) = (Receipt::default(), 0);
+        let mut receipt = Receipt::default();
         self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
         let mut place = Place::default();
@@ -39,7 +39,6 @@ impl GatewaySession<'_> {
                     receipt.consumed += taken;
                 }
                 RouteParsed::Verb(verb, taken) => {
-                    verbs += 1;
                     self.broker.exchange.end_run(&intake);
                     self.broker.end_intake(&intake);
                     self.handle(&verb, now);
@@ -55,10 +54,6 @@ impl GatewaySession<'_> {
             }
             if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
-                break;
-            }
-            receipt.limit_verbs(verbs);
-            if receipt.must_yield {
                 break;
             }
         }

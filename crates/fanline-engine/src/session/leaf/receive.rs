@@ -26,7 +26,7 @@ impl LeafSession<'_> {
     /// Handles input; see [`Shard::receive`](crate::Shard::receive).
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
-        let (mut receipt, mut verbs) = (Receipt::default(), 0);
+        let mut receipt = Receipt::default();
         let rtt_before = self.session().rtt;
         self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
@@ -43,7 +43,6 @@ impl LeafSession<'_> {
                     receipt.consumed += taken;
                 }
                 LeafParsed::Verb(verb, taken) => {
-                    verbs += 1;
                     self.broker.exchange.end_run(&intake);
                     self.broker.end_intake(&intake);
                     self.handle(verb, now);
@@ -62,10 +61,6 @@ impl LeafSession<'_> {
             }
             if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
-                break;
-            }
-            receipt.limit_verbs(verbs);
-            if receipt.must_yield {
                 break;
             }
         }

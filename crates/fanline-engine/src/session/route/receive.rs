@@ -25,7 +25,7 @@ impl RouteSession<'_> {
     /// Handles input; see [`Shard::receive`](crate::Shard::receive).
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
-        let (mut receipt, mut verbs) = (Receipt::default(), 0);
+        let mut receipt = Receipt::default();
         let rtt_before = self.session().rtt;
         self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
@@ -52,7 +52,6 @@ impl RouteSession<'_> {
                     receipt.consumed += taken;
                 }
                 RouteParsed::Verb(verb, taken) => {
-                    verbs += 1;
                     // Interest changes nothing in an intake without messages, and may be millions of lines.
                     let stays = intake.msgs == 0 && self.is_interest(&verb);
                     if !stays {
@@ -74,10 +73,6 @@ impl RouteSession<'_> {
             }
             if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
-                break;
-            }
-            receipt.limit_verbs(verbs);
-            if receipt.must_yield {
                 break;
             }
         }
