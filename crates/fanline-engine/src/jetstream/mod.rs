@@ -48,7 +48,7 @@ pub use group::{ClusterInfo, Follower, GroupState, ReplicaInfo};
 pub use info::{AccountInfo, ApiStats, LostInfo, StateInfo, StreamInfo, TierInfo};
 pub use limits::ServerLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
-pub use peers::{ClusterSettings, is_of_service};
+pub use peers::{ClusterSettings, is_of_service, requests_of_server, service_of};
 pub(crate) use peers::{is_all_requests, is_for_delegates};
 pub use streams::StreamId;
 

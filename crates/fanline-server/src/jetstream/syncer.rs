@@ -22,6 +22,10 @@ const THREADS: usize = 4;
 
 /// What a sync belongs to.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "replication"),
+    allow(dead_code, reason = "only replicated streams have them")
+)]
 pub(crate) enum SyncOf {
     Stream(AccountId, StreamId, SyncId),
     /// The log of the node, or files of a lane.
@@ -30,6 +34,10 @@ pub(crate) enum SyncOf {
 
 /// What a sync of replicated data belongs to.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "replication"),
+    allow(dead_code, reason = "only replicated streams have them")
+)]
 pub(crate) enum SyncOfReplicas {
     /// The node's log.
     Log(SyncId),

@@ -62,6 +62,12 @@ pub fn is_of_service(filter: &[u8]) -> bool {
         .any(|prefix| filter.starts_with(prefix.as_bytes()))
 }
 
+/// Returns the id of the service that announces a filter, if it is such a filter.
+pub fn service_of(filter: &[u8]) -> Option<&str> {
+    let filter = str::from_utf8(filter).ok()?;
+    server_of(filter).or_else(|| owner_of(filter).map(|(id, _)| id))
+}
+
 /// Returns whether a queue group of a filter consists of the servers that answer requests for those without
 /// JetStream. Only the JetStream service may announce it to other servers.
 pub(crate) fn is_for_delegates(filter: &[u8], queue: &[u8]) -> bool {
@@ -83,7 +89,7 @@ pub(super) fn delegated(domain: Option<&str>) -> impl Iterator<Item = (String, &
 }
 
 /// Returns the filter of requests to a server.
-pub(super) fn requests_of_server(id: &str) -> String {
+pub fn requests_of_server(id: &str) -> String {
     format!("{SERVER_PREFIX}{id}.>")
 }
 

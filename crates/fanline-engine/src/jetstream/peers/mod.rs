@@ -34,9 +34,9 @@ use super::{ApiError, Message, Now, Ports, api};
 use crate::auth::AccountId;
 use pending::{Pending, Request, Step};
 
-pub use filters::is_of_service;
 pub(super) use filters::stream_filters;
 pub(crate) use filters::{is_all_requests, is_for_delegates};
+pub use filters::{is_of_service, requests_of_server, service_of};
 pub(super) use question::AccountSums;
 
 /// Time for which a server waits for the others to answer.
@@ -160,7 +160,7 @@ impl JetStreams {
             return;
         };
         if !std::mem::replace(&mut peers.is_announced, true) {
-            let filter = filters::requests_of_server(&peers.id);
+            let filter = requests_of_server(&peers.id);
             ports.of(AccountId::SYSTEM).subscribe(filter.as_bytes());
         }
     }
@@ -172,7 +172,7 @@ impl JetStreams {
         };
         peers.pending.clear();
         if std::mem::take(&mut peers.is_announced) {
-            let filter = filters::requests_of_server(&peers.id);
+            let filter = requests_of_server(&peers.id);
             ports.of(AccountId::SYSTEM).unsubscribe(filter.as_bytes());
         }
     }

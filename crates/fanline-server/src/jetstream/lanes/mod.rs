@@ -20,9 +20,10 @@ use std::time::Duration;
 use fanline_engine::auth::{Access, AccountId, SYSTEM_ACCOUNT};
 use fanline_engine::jetstream::{
     AccountOverview, AccountSync, ApiError, ClusterSettings, GroupState, Handler, JetStreams,
-    Message, Now, OverviewWanted, Ports, Settings, StreamId, is_of_service,
+    Message, Now, OverviewWanted, Ports, Settings, StreamId, is_of_service, requests_of_server,
+    service_of,
 };
-use fanline_engine::store::{DiskError, Record, SyncId, SyncMode};
+use fanline_engine::store::{DiskError, Record, SyncId};
 use tracing::{error, info};
 
 use super::syncer::{Job, SyncOfReplicas};
@@ -166,7 +167,7 @@ impl Lanes {
             self.own.handle_peer_interest(account, filter, present);
         }
         for (lane, led) in &mut self.led {
-            if from != Some(Service::Lane(*lane)) && !is_marker_of(filter, &led.id) {
+            if from != Some(Service::Lane(*lane)) && service_of(filter) != Some(&*led.id) {
                 led.streams.handle_peer_interest(account, filter, present);
             }
         }
@@ -197,7 +198,8 @@ impl Lanes {
         self.absence_at = now + ABSENCE_INTERVAL;
         let lanes = self.replication.lanes();
         let known = lanes.into_iter().map(|lane| {
-            let marker = marker_of(&self.replication.id_of(lane));
+            let filter = requests_of_server(&self.replication.id_of(lane));
+            let marker = (AccountId::SYSTEM, filter.into_bytes());
             (
                 lane,
                 self.led.contains_key(&lane) || self.elsewhere.contains(&marker),
@@ -250,14 +252,12 @@ impl Lanes {
                     replicas: i64::try_from(founding::REPLICAS).unwrap_or(i64::MAX),
                     ..cluster
                 }),
-            // Answers wait for the commit, whatever they would wait for without replication.
-            sync: SyncMode::None,
             ..self.settings.clone()
         };
         let mut led = Led::new(settings, folders, now);
         let others = self.led.values().flat_map(|other| &other.markers);
         for (account, filter) in self.markers.iter().chain(&self.elsewhere).chain(others) {
-            if !is_marker_of(filter, &led.id) {
+            if service_of(filter) != Some(&*led.id) {
                 led.streams.handle_peer_interest(*account, filter, true);
             }
         }
@@ -375,22 +375,6 @@ impl Lanes {
     }
 }
 
-/// Returns the marker of the service with an id.
-fn marker_of(id: &str) -> Marker {
-    (
-        AccountId::SYSTEM,
-        format!("$SYS.JETSTREAM.{id}.>").into_bytes(),
-    )
-}
-
-/// Returns whether the service with an id subscribes to this marker.
-fn is_marker_of(filter: &[u8], id: &str) -> bool {
-    let rest = filter.strip_prefix(b"$SYS.JETSTREAM.");
-    let rest = rest.or_else(|| filter.strip_prefix(b"$JS.OWNER."));
-    let rest = rest.and_then(|rest| rest.strip_prefix(id.as_bytes()));
-    rest.is_some_and(|rest| rest.starts_with(b"."))
-}
-
 fn note(markers: &mut BTreeSet<Marker>, account: AccountId, filter: &[u8], present: bool) {
     let marker = (account, filter.to_vec());
     match present {
@@ -410,8 +394,8 @@ impl Handler for Lanes {
         if account == AccountId::SYSTEM
             && let Some(path) = message.subject.strip_prefix(PREFIX)
         {
-            let (path, now) = (path.to_owned(), now.since_start);
-            return self.replication.receive(&path, message.payload, now, ports);
+            let now = now.since_start;
+            return self.replication.receive(path, message.payload, now, ports);
         }
         if let Some(taker) = self.only_taker(account, message.subject) {
             return self.handle_run_at(taker, account, &mut iter::once(*message), now, ports);
